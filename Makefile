@@ -9,7 +9,7 @@ PROPTEST_RNG_SEED ?= 1
 # More than processors: tests of servers mostly wait.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check bench lint deny minimum-rust simulation-only docs storeys generate samples fuzz toolchain toolchain-c studies held-out
+.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check bench lint deny minimum-rust simulation-only docs storeys pictures generate samples fuzz toolchain toolchain-c studies held-out
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -74,6 +74,7 @@ lint: toolchain ## Format check and clippy, warnings denied
 	$(CARGO) fmt --all --check
 	rustfmt --check --edition 2024 crates/input/trace/src/formats/*.rs docs/examples/*.rs
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	@if command -v python3 >/dev/null; then tools/plain-words.py --check; else echo 'skipped: Python is missing (tools/plain-words.py counts habits of prose)'; fi
 
 deny: toolchain ## Licences, advisories, bans and sources of all dependencies (cargo-deny, deny.toml)
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check; \
@@ -107,6 +108,10 @@ book: ## docs/ as a site in target/book, by mdBook
 storeys: ## Draw docs/storeys.svg again, after a crate has come or gone
 	@tools/draw-storeys.py
 
+pictures: toolchain ## Draw docs/access.svg, docs/raid5-plan.svg and docs/nbd-byte.svg again, with times of the program
+	@$(CARGO) build --release --quiet --package fullstroke
+	@tools/draw-pictures.py
+
 bench: toolchain ## Speed and memory of simulation and trace reading, printed
 	@$(CARGO) bench --quiet --package fullstroke --bench speed
 	@printf '\nAddress maps on one core, aim 50 M/s:\n'
@@ -136,7 +141,7 @@ memory-check: toolchain clients ## The kernel's page cache beside ours: hits, fl
 	@$(CARGO) build --release --quiet --package fullstroke-memory --example replay
 	@tools/memory-check.py
 
-generate: toolchain ## Write again what is generated: JSON schemas, docs/reference.md, docs/fio.md, docs/metrics.md
+generate: toolchain ## Write again what is generated: JSON schemas, docs/reference/, docs/fio.md, docs/metrics.md
 	FULLSTROKE_GENERATE=1 $(CARGO) test --quiet --package fullstroke-stack --package fullstroke-study --test generated
 
 samples: toolchain ## Capture the sample workloads again (root, Linux, about 20 minutes)

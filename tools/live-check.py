@@ -233,11 +233,11 @@ PARTS = {"both-clocks": both_clocks, "speed": speed, "lateness": many}
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="PART",
-                        help=f"any of {', '.join(PARTS)}; all unless said")
+                        help=f"any of {', '.join(PARTS)}; default all")
     parser.add_argument("--nice", type=int, default=0, metavar="LEVEL",
                         help="run servers and fio at this niceness; below 0 (root) on a host that has other things to do")
     parser.add_argument("--program", type=Path, default=ROOT / "target" / "release" / "fullstroke",
-                        help="fullstroke; target/release/fullstroke unless said")
+                        help="fullstroke; default target/release/fullstroke")
     arguments = parser.parse_args()
     # Leaves through the doors: no server and no fio stays behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

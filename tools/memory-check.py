@@ -57,10 +57,10 @@ SAMPLE_S = 0.25
 QUIET_S = 1.0
 
 MEMORY_LIMIT = 96 * MIB
-# The device's, unless said. Larger ones make folios that two reads of `scan` use.
+# Default: that of the device. Larger ones make folios that two reads of `scan` use.
 READ_AHEAD_KB = 128
 
-# How often readers are run, unless said.
+# Default number of runs of the readers.
 RUNS = 5
 # How long before a run the two seconds of the kernel's statistics have begun
 # (FLUSH_TIME of mm/memcontrol.c).
@@ -555,15 +555,15 @@ PROGRAMS = {"zipf": (zipf, readers), "scan": (scan, readers), "writer": (writer,
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", choices=[[], *PROGRAMS], metavar="PROGRAM",
-                        help=f"any of {', '.join(PROGRAMS)}; all unless said")
-    parser.add_argument("--runs", type=int, default=RUNS, help=f"how often readers are run; {RUNS} unless said")
+                        help=f"any of {', '.join(PROGRAMS)}; default all")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"number of runs of the readers; default {RUNS}")
     parser.add_argument("--read-ahead-kb", type=int, default=READ_AHEAD_KB,
-                        help=f"read-ahead of the device; {READ_AHEAD_KB} unless said")
+                        help=f"read-ahead of the device; default {READ_AHEAD_KB}")
     release = ROOT / "target" / "release"
     parser.add_argument("--program", type=Path, default=release / "fullstroke",
-                        help="fullstroke; target/release/fullstroke unless said")
+                        help="fullstroke; default target/release/fullstroke")
     parser.add_argument("--replay", type=Path, default=release / "examples" / "replay",
-                        help="the example of crates/path/memory; target/release/examples/replay unless said")
+                        help="the example of crates/path/memory; default target/release/examples/replay")
     arguments = parser.parse_args()
     # Leaves through the doors: no device stays behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))

@@ -28,7 +28,7 @@ MARKS = {"what": 3.0, "who": 2.0, "it": 20.0, "that": 20.0, "those": 5.0, "mean"
 # A unit with fewer words has no meaningful rates.
 LEAST_WORDS = 150
 # Pages that quote sources word for word, or that are generated from quoted parts.
-QUOTED = ("studies/", "docs/reference.md", "docs/metrics.md", "docs/fio.md")
+QUOTED = ("studies/", "docs/reference", "docs/metrics.md", "docs/fio.md")
 
 
 def doc_comments(text):

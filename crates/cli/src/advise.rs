@@ -162,11 +162,11 @@ impl Arguments {
         overrides.workloads = file.load;
         let needed = |what: &str| Failure::Input(format!("{}: {what}", self.file.display()));
         let drive = overrides.drive.clone().or(file.drives.model).ok_or_else(|| {
-            needed("of which drives? Say --drive NAME, or model under [drives]; `fullstroke drive new` makes a file from a data sheet")
+            needed("the drive is missing; give --drive NAME, or model under [drives]; `fullstroke drive new` makes a file from a data sheet")
         })?;
         let counts = self.drives.or(file.drives.count);
         let counts = counts.ok_or_else(|| {
-            needed("of how many drives? Say --drives 4..8, or count under [drives]")
+            needed("the number of drives is missing; give --drives 4..8, or count under [drives]")
         })?;
         let wishes = Wishes {
             usable: self.usable.or(file.wishes.usable),
@@ -233,7 +233,7 @@ impl fmt::Display for Shown<'_> {
         }
         writeln!(f, "\n{}\n", finalists(&advice.finalists, &advice.wishes))?;
         if !advice.would_change.is_empty() {
-            writeln!(f, "What would change the answer:")?;
+            writeln!(f, "Conditions that would change the answer:")?;
             advice
                 .would_change
                 .iter()
@@ -243,26 +243,44 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Returns a table with the best candidate of each layout. For a wish for streams, underruns
-/// replace the 99th percentile.
+/// Returns two tables with the best candidate of each layout, each of at most 80 columns: times with
+/// and without all drives, then throughput, power, loss and missed wishes. For a wish for streams,
+/// underruns replace the 99th percentile.
 fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
-    let of_streams = wishes.streams.is_some();
+    let times = times_of(finalists, wishes.streams.is_some());
+    let others = ["", "layout", "MB/s", "W", "loss a year", "missed wishes"];
+    let mut table = table(others, &[1, 5]);
+    for finalist in finalists {
+        let misses = finalist
+            .misses
+            .iter()
+            .chain(&finalist.misses_without_a_drive);
+        let misses: Vec<String> = misses.map(Miss::in_short).collect();
+        table.add_row([
+            finalist.place.to_string(),
+            finalist.name.clone(),
+            number(finalist.healthy.mb_per_s),
+            finalist.healthy.mean_w.map_or_else(dash, number),
+            format!("{:.1e}", finalist.loss.chance_a_year),
+            misses.join(", "),
+        ]);
+    }
+    format!("{times}\n\n{}", table.trim_fmt())
+}
+
+/// Returns the table of capacity, survived failures and times in the three conditions.
+fn times_of(finalists: &[Finalist], of_streams: bool) -> String {
     let header = [
         "",
         "layout",
         "usable",
         "survives",
         if of_streams { "underruns" } else { "p99 ms" },
-        "one gone",
+        "one failed",
         "rebuilding",
         "hours",
-        "MB/s",
-        "W",
-        "loss a year",
-        "misses",
     ];
-    let mut table = table(header, &[1, 11]);
-    let dash = || "-".to_owned();
+    let mut table = table(header, &[1]);
     let speed = |outcome: &Outcome| match outcome.underruns.filter(|_| of_streams) {
         Some(underruns) => underruns.to_string(),
         None => number(outcome.p99_ms),
@@ -271,11 +289,6 @@ fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
         let hours = finalist
             .rebuilding
             .and_then(|outcome| outcome.rebuild_hours);
-        let misses = finalist
-            .misses
-            .iter()
-            .chain(&finalist.misses_without_a_drive);
-        let misses: Vec<String> = misses.map(Miss::in_short).collect();
         table.add_row([
             finalist.place.to_string(),
             finalist.name.clone(),
@@ -285,11 +298,12 @@ fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
             finalist.degraded.as_ref().map_or_else(dash, speed),
             finalist.rebuilding.as_ref().map_or_else(dash, speed),
             hours.map_or_else(dash, number),
-            number(finalist.healthy.mb_per_s),
-            finalist.healthy.mean_w.map_or_else(dash, number),
-            format!("{:.1e}", finalist.loss.chance_a_year),
-            misses.join(", "),
         ]);
     }
     table.trim_fmt()
+}
+
+/// Returns the sign for a missing value.
+fn dash() -> String {
+    "-".to_owned()
 }

@@ -279,9 +279,7 @@ fn check_twice(paths: &[PathBuf]) -> Result<(), Failure> {
                 format!("`{}` is named twice; name each device once", path.display())
             } else {
                 let (first, again) = (first.display(), path.display());
-                format!(
-                    "`{first}` and `{again}` are one device, named twice; name each device once"
-                )
+                format!("`{first}` and `{again}` are the same device; name each device once")
             };
             return Err(Failure::Input(message));
         }
@@ -372,7 +370,7 @@ fn warnings(roster: &Roster, assumed: Option<String>, unused: &[Sectors]) -> Vec
     let wasted = wasted.map(|(slot, unused)| {
         let all = Sectors(slot.sectors);
         format!(
-            "{} of the {} of `{}` are not used: others are smaller",
+            "{} of the {} of `{}` are not used, because other members are smaller",
             unused.bytes(),
             all.bytes(),
             slot.device
@@ -386,13 +384,12 @@ impl Assemble {
         let mut listen: Vec<Listen> = self.socket.iter().cloned().map(Listen::Unix).collect();
         listen.extend(self.tcp.map(Listen::Tcp));
         if listen.is_empty() && !self.ublk {
-            let message =
-                "say where to listen: --socket PATH or --tcp PORT, or have a block device: --ublk";
+            let message = "no address to listen on; give --socket PATH or --tcp PORT, or --ublk for a block device";
             return Err(Failure::input(message));
         }
         let beside = || self.socket.as_deref().map(ctl::beside);
         let Some(control) = self.control.clone().or_else(beside) else {
-            return Err(Failure::input("say where orders come from: --control PATH"));
+            return Err(Failure::input("no control socket; give --control PATH"));
         };
         let admission = self.admitted.options(Some(&self.numbers))?;
         // The certificates are read before any device is opened, so that a refusal touches no
@@ -477,8 +474,7 @@ impl Assemble {
                 }
                 Err(error @ ArrayError::Gone { .. }) => {
                     let message = format!(
-                        "{error}; if that device is gone, assemble the array without it: --degraded takes what \
-                         cannot be opened for missing"
+                        "{error}; if that device is gone, assemble the array without it: --degraded treats devices that cannot be opened as missing"
                     );
                     return Err(Failure::Input(message));
                 }

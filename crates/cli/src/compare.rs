@@ -193,7 +193,7 @@ fn notes(not_redundant: &[String], assumed: Option<&'static str>) -> String {
         ),
     };
     if let Some(source) = assumed {
-        notes += &format!("\nWhat the drives draw is {source}.");
+        notes += &format!("\nSource of the power figures: {source}.");
     }
     notes
 }

@@ -77,7 +77,7 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
 fn idle(arguments: &IdleMembers) -> Result<Idle, Failure> {
     let IdleMembers { requests, disks } = *arguments;
     let found = idle_members(requests, disks)
-        .ok_or_else(|| Failure::input("--disks 0: there is no disk; expected at least 1"))?;
+        .ok_or_else(|| Failure::input("--disks: found 0; expected at least 1"))?;
     Ok(Idle {
         requests,
         disks,
@@ -149,7 +149,7 @@ impl fmt::Display for Merge {
         )?;
         write!(
             f,
-            "  (that of two requests to one block; a block has two neighbours)"
+            "  (the value for two requests to one block; a block has two neighbours)"
         )
     }
 }

@@ -205,15 +205,17 @@ impl Arguments {
         }
         if self.table.is_some() && !self.kind.takes_a_table() {
             return Err(Failure::input(
-                "--table: only --kind verify, seek and zero-latency take one",
+                "--table: has an effect only with --kind verify, seek and zero-latency",
             ));
         }
         if self.by_sector && self.kind != Kind::Translate {
-            return Err(Failure::input("--by-sector: only --kind translate goes so"));
+            return Err(Failure::input(
+                "--by-sector: has an effect only with --kind translate",
+            ));
         }
         if self.output.is_some() && self.kind != Kind::Survey {
             return Err(Failure::input(
-                "--output: a drive file is made of what --kind survey finds",
+                "--output: only --kind survey makes a drive file",
             ));
         }
         if self.writes && self.kind != Kind::Cache {
@@ -262,7 +264,7 @@ fn write(arguments: &Arguments, found: &Found) -> Result<(), Failure> {
         let title = format!("extracted from {}", arguments.device);
         let config = mechanics.drive_file(&title, &arguments.device);
         let comments =
-            ["What is not known, and how the rest was measured, stands in [sources].".to_owned()];
+            ["[sources] names the unknown values and the methods of measurement.".to_owned()];
         write_whole(
             path,
             &drives::to_toml(&config, &comments).map_err(Failure::input)?,

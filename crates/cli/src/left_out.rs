@@ -18,8 +18,7 @@ pub(crate) struct Ignored {
 /// Returns the error that `command` needs `feature`.
 pub(crate) fn needs(command: &str, feature: &str) -> Failure {
     Failure::Input(format!(
-        "`fullstroke {command}` is not in this build: it needs the feature `{feature}`. \
-         Build with it: cargo build --release --package fullstroke --features {feature}"
+        "`fullstroke {command}` is not in this build; build with the feature `{feature}`: cargo build --release --package fullstroke --features {feature}"
     ))
 }
 
@@ -27,7 +26,7 @@ pub(crate) fn needs(command: &str, feature: &str) -> Failure {
 macro_rules! left_out {
     ($($module:ident: $command:literal needs $feature:literal;)*) => {$(
         mod $module {
-            #[doc = concat!("Not in this build: it needs the feature `", $feature, "`.")]
+            #[doc = concat!("Not in this build. Needs the feature `", $feature, "`.")]
             #[derive(Debug, clap::Args)]
             pub(crate) struct Arguments {
                 #[command(flatten)]

@@ -32,6 +32,7 @@ mod energy;
 mod explain;
 #[cfg(feature = "real")]
 mod extract;
+mod fold;
 mod fs;
 #[cfg(feature = "real")]
 mod heed;

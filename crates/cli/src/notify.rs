@@ -19,7 +19,7 @@ pub(crate) fn ready() {
     };
     if let Err(error) = send(socket.as_bytes(), b"READY=1") {
         complain(&format!(
-            "{SOCKET}: `{}` could not be told: {error}",
+            "{SOCKET}: `{}` could not be sent: {error}",
             socket.display()
         ));
     }

@@ -1,6 +1,6 @@
 //! Printing, and the exit status of an error.
 
-use crate::paint;
+use crate::{fold, paint};
 use fullstroke_table::AtomicFile;
 use fullstroke_units::{printable, printable_json};
 use serde::Serialize;
@@ -97,6 +97,10 @@ impl Output {
     /// Prints `text` for people, with colours on a terminal.
     fn tell(&self, text: &str) -> Result<(), Failure> {
         let text = printable(text);
+        let text = match columns_of_terminal() {
+            Some(columns) => fold::folded(&text, columns),
+            None => text.into_owned(),
+        };
         if paint::wanted() {
             self.write(&paint::painted(&text))
         } else {
@@ -123,6 +127,12 @@ impl Output {
                 _ => Failure::Input(format!("cannot write to standard output: {error}")),
             })
     }
+}
+
+/// Returns the width of the terminal; `None` if standard output is no terminal.
+fn columns_of_terminal() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col))
 }
 
 /// Writes a file atomically: a reader sees the whole file or none.

@@ -20,7 +20,6 @@ const WORDS: &[(&str, &str)] = &[
     ("passed", GREEN),
     ("FAILED", RED),
     ("failed", RED),
-    ("outrun", RED),
     ("≈", YELLOW),
     ("fragile", YELLOW),
 ];

@@ -60,8 +60,7 @@ impl Perfetto {
         write_whole(path, &file.bytes)?;
         let note = match file.cut {
             Some(end) => format!(
-                "ends at {} s of simulated time, after {} requests of workloads and drives; \
-                 --perfetto-window FROM..TO shows others",
+                "ends at {} s of simulated time, after {} requests of workloads and drives; --perfetto-window FROM..TO shows another part",
                 end.since(Time::ZERO).as_secs_f64(),
                 file.requests
             ),

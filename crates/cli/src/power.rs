@@ -49,6 +49,6 @@ pub(crate) fn is_energy(metric: &Metric) -> bool {
 /// Prints the source of assumed figures on standard error.
 pub(crate) fn say_assumed(source: Option<&str>) {
     if let Some(source) = source {
-        complain(&format!("what the drives draw is {source}"));
+        complain(&format!("source of the power figures: {source}"));
     }
 }

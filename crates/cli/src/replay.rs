@@ -130,7 +130,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             Ok(fio) => report.fio = Some(fio),
             Err(reason) => report
                 .notes
-                .push(format!("nothing of fio beside: {reason}")),
+                .push(format!("no comparison with fio: {reason}")),
         }
     }
     output.show(&report, &report)
@@ -143,14 +143,14 @@ impl Arguments {
         let refuse = |message: String| Err(Failure::Input(message));
         if self.outstanding.is_some() && matches!(pace, Pace::Timing | Pace::Load) {
             return refuse(format!(
-                "--outstanding has no effect with --pace {}; leave it out",
+                "--outstanding has no effect with --pace {}; remove the option",
                 pace.name()
             ));
         }
         let scale = self.selection.time_scale();
         if scale != 1.0 && !pace.heeds_times() {
             return refuse(format!(
-                "--time-scale has no effect with --pace {}; leave it out",
+                "--time-scale has no effect with --pace {}; remove the option",
                 pace.name()
             ));
         }
@@ -161,13 +161,13 @@ impl Arguments {
         }
         if self.batch && !matches!(pace, Pace::Timing | Pace::Load) {
             return refuse(format!(
-                "--batch has no effect with --pace {}; leave it out",
+                "--batch has no effect with --pace {}; remove the option",
                 pace.name()
             ));
         }
         if self.threads.is_some() && pace != Pace::Timing {
             return refuse(format!(
-                "--threads has no effect with --pace {}, which says itself how many are outstanding; leave it out",
+                "--threads has no effect with --pace {}, which sets the number of outstanding requests; remove the option",
                 pace.name()
             ));
         }

@@ -226,7 +226,7 @@ fn name_ignored(fio: &FioReport) {
     let names: Vec<&str> = fio.ignored().iter().map(|option| option.name).collect();
     if !names.is_empty() {
         complain(&format!(
-            "options that change nothing here: {}",
+            "options without effect here: {}",
             names.join(", ")
         ));
     }

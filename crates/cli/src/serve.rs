@@ -156,7 +156,7 @@ impl Arguments {
         listen.extend(self.inherit.then_some(Listen::Inherited));
         if listen.is_empty() {
             return Err(Failure::input(
-                "say where to listen: --socket PATH, --tcp PORT, or --inherit for sockets that were passed on",
+                "no address to listen on; give --socket PATH, --tcp PORT, or --inherit for inherited sockets",
             ));
         }
         let beside = || self.socket.as_deref().map(ctl::beside);
@@ -203,8 +203,7 @@ fn announcement(serving: &Serving) -> String {
     );
     lines.extend(serving.niceness.map(|niceness| {
         format!(
-            "this server's thread runs before others of this host (niceness {niceness}); --keep-priority leaves it \
-             among them"
+            "the server's thread has priority on this host (niceness {niceness}); --keep-priority keeps the usual priority"
         )
     }));
     lines.join("\n")

@@ -74,7 +74,7 @@ fn named_trace(text: &str) -> Result<(String, PathBuf), Reason> {
             let file = std::path::absolute(file).map_err(|error| reason!("{file}: {error}"))?;
             Ok((name.to_owned(), file))
         }
-        Some((name, file)) if !name.is_empty() => Err(reason!("there is no file {file}")),
+        Some((name, file)) if !name.is_empty() => Err(reason!("no file {file}")),
         _ => Err("expected NAME=FILE, such as transactions=prxy_1.csv.gz".into()),
     }
 }

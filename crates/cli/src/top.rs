@@ -65,8 +65,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let socket = &arguments.socket;
     if output.json() || !io::stdout().is_terminal() {
         return Err(Failure::input(format!(
-            "top draws on a terminal, and standard output is none (or JSON was asked for); \
-             use `fullstroke ctl {} status --json`",
+            "top needs a terminal as standard output, and has no JSON; use `fullstroke ctl {} status --json`",
             socket.display()
         )));
     }
@@ -93,7 +92,7 @@ enum NoStatus {
     /// The server refused the question.
     #[error("{0}")]
     Said(String),
-    #[error("it answered another question")]
+    #[error("the server answered another question")]
     OtherAnswer,
     #[error(transparent)]
     Unanswered(#[from] ControlError),

@@ -218,8 +218,7 @@ fn check(request: &Request) -> Result<(), AdviseError> {
         && load.can_be_hurried()?
     {
         let why = format!(
-            "mb_per_s: found {wished}; the load comes at its own times, so that every array that keeps up has as many megabytes a \
-             second. Say p99 instead, or have each request wait for an earlier one (--pace closed), so that a faster array is asked for more"
+            "mb_per_s: found {wished}; arrivals are open, so every array that keeps up has the same throughput. Use p99, or a closed load (--pace closed)"
         );
         return Err(AdviseError::Impossible(why));
     }
@@ -231,14 +230,14 @@ fn check(request: &Request) -> Result<(), AdviseError> {
             .is_none_or(|power| !power.counts_energy())
         {
             let why = format!(
-                "--watts: the file of {} does not say what it draws; add [power], or make it with `fullstroke drive new ... --idle-w --active-w --standby-w`",
+                "--watts: the file of drive {} has no power figures; add [power], or make the file with `fullstroke drive new ... --idle-w --active-w --standby-w`",
                 request.drive
             );
             return Err(AdviseError::Impossible(why));
         }
     }
     if request.wishes.price.is_some() && request.drive_price.is_none() {
-        let why = "--price: what does a drive cost? Say --drive-price, or price under [drives]";
+        let why = "--price needs the price of a drive; give --drive-price, or price under [drives]";
         return Err(AdviseError::Impossible(why.to_owned()));
     }
     let buys = request
@@ -247,7 +246,7 @@ fn check(request: &Request) -> Result<(), AdviseError> {
         .iter()
         .any(|controller| controller.0.is_some());
     if request.wishes.price.is_some() && buys && request.controller_price.is_none() {
-        let why = "--price: what does a controller cost? Say controller_price under [drives]";
+        let why = "--price needs the price of a controller; give controller_price under [drives]";
         return Err(AdviseError::Impossible(why.to_owned()));
     }
     Ok(())
@@ -292,7 +291,7 @@ fn sound(request: &Request) -> Result<(), AdviseError> {
         let is_own = of_volume.is_some_and(|key| own.contains(&key));
         if key == "volume" || is_own {
             let why = format!(
-                "--set {assignment}: layouts, drives and their failures are what is tried; say [choices] layouts, --drive and --drives instead"
+                "--set {assignment}: advise itself sets layouts, drives and failed members; use [choices] layouts, --drive and --drives"
             );
             return Err(AdviseError::Impossible(why));
         }
@@ -307,7 +306,7 @@ fn once<T: PartialEq + std::fmt::Display>(key: &str, values: &[T]) -> Result<(),
         .enumerate()
         .find(|(place, value)| values[..*place].contains(value));
     twice.map_or(Ok(()), |(_, value)| {
-        let why = format!("[choices] {key}: {value} stands twice");
+        let why = format!("[choices] {key}: {value} is given twice");
         Err(AdviseError::Impossible(why))
     })
 }

@@ -53,11 +53,14 @@ impl AtLoad {
         let stays = match (same, meets) {
             (true, true) => format!("{} still meets every wish", best.name),
             (true, false) => format!(
-                "{} still comes nearest, but nothing meets every wish",
+                "no layout meets every wish, and {} is still the closest",
                 best.name
             ),
-            (false, true) => format!("it would have to be {}", best.name),
-            (false, false) => format!("nothing meets every wish, and {} comes nearest", best.name),
+            (false, true) => format!("{} takes its place", best.name),
+            (false, false) => format!(
+                "no layout meets every wish, and {} is the closest",
+                best.name
+            ),
         };
         let mut sentence = format!(
             "{head} {stays} ({} with all drives",
@@ -232,16 +235,15 @@ impl Again<'_> {
                 && !other.misses_without_a_drive.is_empty();
             sentences.push(match loses {
                 true => format!(
-                    "If 99 % are wished within less than {ms} ms, nothing that was tried holds that without a drive, too; with all \
-                     drives {} of {} drives does ({reached}).",
+                    "If 99 % are wished within less than {ms} ms, no tried layout reaches that with a failed drive; \
+                     with all drives, {} of {} drives does ({reached}).",
                     other.layout, other.volume.drives
                 ),
                 false => format!("If 99 % are wished within less than {ms} ms, take {} ({reached}).", other.name),
             });
         } else if self.first.misses.is_empty() {
             sentences.push(
-                "Nothing that was tried meets the wishes with a shorter 99th percentile."
-                    .to_owned(),
+                "No tried layout meets the wishes with a shorter 99th percentile.".to_owned(),
             );
         }
         sentences.extend(self.flip(looser, above).map(|(ms, other)| {
@@ -342,7 +344,7 @@ impl Again<'_> {
                 self.but(&other)
             )),
             None if self.first.misses.is_empty() => Some(format!(
-                "For less than {own} nothing that was tried meets every wish."
+                "No tried layout meets every wish for less than {own}."
             )),
             None => None,
         }
@@ -426,7 +428,7 @@ fn gain(one: &Finalist, other: &Finalist) -> String {
         );
     }
     if one.volume.drives > other.volume.drives {
-        return "it comes nearer to the wishes without a drive".to_owned();
+        return "it comes closer to the wishes with a failed drive".to_owned();
     }
     if one.controller.0.is_none() && other.controller.0.is_some() {
         return "no controller is needed".to_owned();
@@ -434,7 +436,7 @@ fn gain(one: &Finalist, other: &Finalist) -> String {
     let (chance, others) = (one.loss.chance_a_year, other.loss.chance_a_year);
     if chance < others {
         return format!(
-            "its data are lost within a year with a chance of {}, those of {} of {}",
+            "its chance of data loss within a year is {}; that of {} is {}",
             share(chance),
             other.name,
             share(others)
@@ -672,11 +674,11 @@ mod tests {
         let said = said();
         for sentence in [
             // The answer just meets 55 ms during a rebuild.
-            "If 99 % are wished within less than 55.000 ms, take quick (99 % within 20.000 ms).",
+            "If 99 % are wished within less than 55.000 ms, take quick (99 % within 20.0 ms).",
             "If 99 % within 90.000 ms are enough, take small: 3 drives do, in place of 4.",
             "If more than 3.00 TB are to be usable, take quick (4.00 TB usable).",
             "If 2 drives are to be able to fail, take safe.",
-            "For less than 400 take small, for 300; but while one is filled the 99th percentile is 90.000 ms, 60.000 wished.",
+            "For less than 400 take small, for 300; but during a rebuild the 99th percentile is 90.0 ms, wished 60.0 ms.",
         ] {
             assert!(
                 said.iter().any(|own| own == sentence),
@@ -687,8 +689,9 @@ mod tests {
             .iter()
             .find(|own| own.starts_with("If the wishes need only hold with all drives"));
         assert!(
-            only.is_some_and(|own| own
-                .contains("take small (while one is filled the 99th percentile is 90.000 ms")),
+            only.is_some_and(
+                |own| own.contains("take small (during a rebuild the 99th percentile is 90.0 ms")
+            ),
             "{said:#?}"
         );
     }

@@ -31,7 +31,7 @@ enum Text {
 /// A text that is no number of drives.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "found `{found}`; expected a number of drives, at least 1 and at most {DRIVES_MAX}, or a range such as 4..8"
+    "found `{found}`; expected a number of drives from 1 to {DRIVES_MAX}, or a range such as 4..8, written with two dots"
 )]
 pub struct CountsError {
     found: String,
@@ -400,14 +400,14 @@ fn missing(request: &Request, arrangement: &Arrangement) -> Option<(&'static str
     if let Some(failures) = failures.filter(|wished| *wished > failures_survived) {
         return Some((
             "failures",
-            format!("it survives {failures_survived} failed drives, {failures} wished"),
+            format!("it survives {failures_survived} failed drives, wished {failures}"),
         ));
     }
     if let Some(usable) = usable.filter(|wished| *wished > has) {
         return Some((
             "usable",
             format!(
-                "{} are usable, {} wished",
+                "{} are usable, wished {}",
                 capacity(has.0),
                 capacity(usable.0)
             ),
@@ -416,11 +416,14 @@ fn missing(request: &Request, arrangement: &Arrangement) -> Option<(&'static str
     match (price, cost) {
         (Some(wished), Some(cost)) if cost > wished => {
             let what = if arrangement.controller.0.is_some() {
-                "its drives and controller"
+                "drives and controller"
             } else {
                 "its drives"
             };
-            Some(("price", format!("{what} cost {cost}, {wished} wished")))
+            Some((
+                "price",
+                format!("{what} cost {cost}, wished at most {wished}"),
+            ))
         }
         _ => None,
     }
@@ -440,7 +443,7 @@ fn possible(request: &Request, seen: &[(Arrangement, &'static str)]) -> String {
             .is_none_or(|failures| one.summary.failures_survived >= failures)
     });
     let head = format!(
-        "nothing of {counts} drives ({}) meets these wishes",
+        "no layout of {counts} drives ({}) meets these wishes",
         request.drive
     );
     let largest = safe.clone().max_by_key(|(one, _)| one.summary.usable.0);
@@ -618,7 +621,7 @@ mod tests {
         );
         refused(
             &|request| request.choices.layouts.push("raid5".to_owned()),
-            "raid5 stands twice",
+            "raid5 is given twice",
         );
         refused(
             &|request| {
@@ -626,7 +629,7 @@ mod tests {
                     .map(|text| Controller(Some(text.parse().unwrap())))
                     .to_vec();
             },
-            "stands twice",
+            "is given twice",
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Wishes;
 use fullstroke_lab::Ran;
-use fullstroke_measure::{Report, number};
+use fullstroke_measure::{Report, number, three_digits};
 use serde::Serialize;
 
 /// Outcome of an array in one condition.
@@ -52,7 +52,7 @@ pub enum Condition {
 impl Miss {
     /// Returns the miss of an array without redundancy when a drive fails.
     pub(crate) fn lost() -> Miss {
-        let why = "with a drive gone its data are lost".to_owned();
+        let why = "a failed drive loses data".to_owned();
         Miss {
             wish: "data",
             why,
@@ -64,7 +64,7 @@ impl Miss {
     pub fn in_short(&self) -> String {
         match self.condition {
             Condition::Healthy => self.wish.to_owned(),
-            Condition::Degraded => format!("{} (one gone)", self.wish),
+            Condition::Degraded => format!("{} (one failed)", self.wish),
             Condition::Rebuilding => format!("{} (rebuilding)", self.wish),
         }
     }
@@ -136,8 +136,8 @@ impl Outcome {
         let mut misses = Vec::new();
         let when = match condition {
             Condition::Healthy => "",
-            Condition::Degraded => "with a drive gone ",
-            Condition::Rebuilding => "while one is filled ",
+            Condition::Degraded => "with a failed drive ",
+            Condition::Rebuilding => "during a rebuild ",
         };
         let mut miss = |wish, why: String| {
             misses.push(Miss {
@@ -152,7 +152,10 @@ impl Outcome {
         if self.carried_share < 1.0 {
             miss(
                 "load",
-                format!("it carries {} of the load", number(self.carried_share)),
+                format!(
+                    "it keeps up with only {} of the load",
+                    three_digits(self.carried_share)
+                ),
             );
         }
         if let Some(wished) = wishes
@@ -163,7 +166,7 @@ impl Outcome {
             let [is, wished] = apart([self.p99_ms, wished]);
             miss(
                 "p99",
-                format!("the 99th percentile is {is} ms, {wished} wished"),
+                format!("the 99th percentile is {is} ms, wished {wished} ms"),
             );
         }
         if let (Some(streams), Some(underruns)) =
@@ -176,13 +179,13 @@ impl Outcome {
         }
         if let Some(wished) = wishes.mb_per_s.filter(|wished| self.mb_per_s < *wished) {
             let [is, wished] = apart([self.mb_per_s, wished]);
-            miss("mb_per_s", format!("{is} MB/s, {wished} wished"));
+            miss("mb_per_s", format!("{is} MB/s, wished {wished} MB/s"));
         }
         if let (Some(wished), Some(watts)) = (wishes.watts, self.mean_w)
             && watts > wished
         {
             let [is, wished] = apart([watts, wished]);
-            miss("watts", format!("its drives draw {is} W, {wished} wished"));
+            miss("watts", format!("its drives use {is} W, wished {wished} W"));
         }
         misses
     }
@@ -190,8 +193,8 @@ impl Outcome {
 
 /// Returns two different numbers with enough digits to show the difference.
 fn apart(numbers: [f64; 2]) -> [String; 2] {
-    match numbers.map(number) {
-        [one, other] if one == other => numbers.map(|number| number.to_string()),
-        different => different,
-    }
+    let shown: [fn(f64) -> String; 3] = [three_digits, number, |value| value.to_string()];
+    let pairs = shown.map(|digits| numbers.map(digits));
+    let different = pairs.iter().find(|[one, other]| one != other);
+    different.unwrap_or(&pairs[0]).clone()
 }

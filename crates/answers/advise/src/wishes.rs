@@ -3,7 +3,8 @@
 use crate::{Assumptions, Choices, Counts};
 use fullstroke_contract::{Reason, reason};
 use fullstroke_units::{Bytes, Duration};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -13,6 +14,7 @@ use thiserror::Error;
 #[serde(deny_unknown_fields)]
 pub struct Wishes {
     /// Least usable capacity.
+    #[serde(default, deserialize_with = "with_unit")]
     pub usable: Option<Bytes>,
     /// Largest 99th percentile of response times.
     pub p99: Option<Duration>,
@@ -76,6 +78,18 @@ pub struct WishFile {
     /// Assumptions about failures.
     #[serde(default)]
     pub assumptions: Assumptions,
+}
+
+/// Reads a capacity, and refuses a number without a unit: `usable = 20` means 20 TB rather than 20
+/// bytes.
+fn with_unit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>, D::Error> {
+    match Option::<Value>::deserialize(deserializer)? {
+        None => Ok(None),
+        Some(Value::String(text)) => text.parse().map(Some).map_err(D::Error::custom),
+        Some(other) => Err(D::Error::custom(format_args!(
+            "found {other}; expected a capacity with its unit, such as \"20TB\""
+        ))),
+    }
 }
 
 /// Error of a wish file.
@@ -196,6 +210,8 @@ mod tests {
             ("stack = \"a\"\n[drives]\ncount = \"8..4\"\n", "8..4"),
             ("stack = \"a\"\n[drives]\ncount = 0\n", "at least 1"),
             ("[wishes]\nusable = \"1TB\"\n", "stack"),
+            ("stack = \"a\"\n[wishes]\nusable = 20\n", "\"20TB\""),
+            ("stack = \"a\"\n[wishes]\nusable = \"20\"\n", "`20TB`"),
         ] {
             put(text);
             let error = WishFile::read(&path).unwrap_err().to_string();

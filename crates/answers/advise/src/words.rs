@@ -5,7 +5,7 @@ use crate::order::{Without, ranked};
 use crate::{Assumptions, FORMULA, Finalist, Miss, Outcome, Wishes};
 use fullstroke_counters::Counter;
 use fullstroke_lab::{Ranking, Reason, capacity};
-use fullstroke_measure::{Significance, number, parity_in_words};
+use fullstroke_measure::{Significance, parity_in_words, three_digits};
 
 /// Number of parts of the response time in a sentence.
 const PARTS_NAMED: usize = 2;
@@ -19,9 +19,7 @@ const BURSTS_SHARE: f64 = 0.5;
 /// Returns the assumptions behind the chance of data loss.
 pub(crate) fn assumed(assumptions: &Assumptions) -> String {
     format!(
-        "The mean time to data loss is {FORMULA} (Chen et al., ACM Computing Surveys 26(2), 1994). MTTF is {:.0} hours, B is {:.0e}, and R is {} hours until another drive stands in \
-         the place of one that has failed, and those in which it is filled. Failures are taken to be independent and rates to be constant: it compares layouts, and arrays in the \
-         field lose data more often than it says.",
+        "The mean time to data loss is {FORMULA} (Chen et al., ACM Computing Surveys 26(2), 1994). MTTF is {:.0} hours, B is {:.0e}, and R is {} hours until a failed drive is replaced, plus the hours of the rebuild. The formula assumes independent failures and constant rates. It serves to compare layouts; arrays in the field lose data more often.",
         assumptions.mttf_hours, assumptions.unreadable_bits, assumptions.replace_hours
     )
 }
@@ -46,7 +44,7 @@ pub(crate) fn recommendation(
     sentences.push(chance(first));
     for (place, rival) in rivals(finalists).into_iter().enumerate() {
         let head = match place {
-            0 => format!("Next comes {} ({})", rival.name, settings(rival)),
+            0 => format!("Second is {} ({})", rival.name, settings(rival)),
             _ => format!("Why not {}", rival.name),
         };
         sentences.push(why_not(&head, first, rival, ranking, wishes));
@@ -56,24 +54,23 @@ pub(crate) fn recommendation(
 }
 
 fn take(first: &Finalist, drive: &str) -> String {
-    let verb = if first.misses.is_empty() {
+    let head = if first.misses.is_empty() {
         "Take"
     } else {
-        "Nothing meets every wish. Nearest comes"
+        "No layout meets every wish. The closest is"
     };
     let price = first
         .price
         .map_or_else(String::new, |price| format!(", for {price}"));
     let alike = match first.settings_alike {
         0 => String::new(),
-        1 => " (the better of two that parts of the load do not tell apart)".to_owned(),
         others => format!(
-            " (the best of {} that parts of the load do not tell apart)",
+            " ({} settings performed alike in the trials; the fastest is shown)",
             others + 1
         ),
     };
     format!(
-        "{verb} {} drives {drive}: {}{alike}{price}; {} usable, {}.",
+        "{head} {} drives {drive}: {}{alike}{price}; {} usable, {}.",
         first.name,
         settings(first),
         capacity(first.volume.usable_bytes),
@@ -108,8 +105,8 @@ fn settings(finalist: &Finalist) -> String {
 fn may_fail(count: u32) -> String {
     match count {
         0 => "no drive may fail".to_owned(),
-        1 => "one drive may fail, whichever it is".to_owned(),
-        count => format!("{count} drives may fail, whichever they are"),
+        1 => "any one drive may fail".to_owned(),
+        count => format!("any {count} drives may fail"),
     }
 }
 
@@ -125,15 +122,15 @@ fn wishes_met(first: &Finalist) -> String {
         first.misses.is_empty(),
         first.misses_without_a_drive.is_empty(),
     ) {
-        (false, _) => format!("What it misses: {}.", of(&first.misses)),
+        (false, _) => format!("Missed wishes: {}.", of(&first.misses)),
         (true, false) => {
             format!(
-                "It meets every wish with all drives, but not without one: {}.",
+                "It meets every wish with all drives, but not with a failed drive: {}.",
                 of(&first.misses_without_a_drive)
             )
         }
         (true, true) if first.degraded.is_some() => {
-            "It meets every wish, with a drive gone and while one is filled, too.".to_owned()
+            "It meets every wish, also with a failed drive and during the rebuild.".to_owned()
         }
         (true, true) => "It meets every wish as long as no drive fails.".to_owned(),
     }
@@ -150,10 +147,10 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
         ..
     } = first.healthy;
     let mut words = format!(
-        "With this load it answers in {} ms on average, 99 % within {} ms, at {} MB/s",
-        number(mean_ms),
-        number(p99_ms),
-        number(mb_per_s)
+        "Under this load the mean response time is {} ms, 99 % of requests end within {} ms, at {} MB/s",
+        three_digits(mean_ms),
+        three_digits(p99_ms),
+        three_digits(mb_per_s)
     );
     if let (Some(streams), Some(underruns)) = (wishes.streams, underruns) {
         match underruns {
@@ -164,7 +161,7 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
         }
     }
     if let Some(watts) = mean_w {
-        words.push_str(&format!("; its drives draw {} W", number(watts)));
+        words.push_str(&format!("; its drives use {} W", three_digits(watts)));
     }
     words + "."
 }
@@ -185,9 +182,9 @@ pub(crate) fn reached(outcome: &Outcome, wishes: &Wishes) -> String {
                 ..
             },
             _,
-        ) => format!("{} MB/s", number(outcome.mb_per_s)),
-        (Wishes { p99: None, .. }, _) => format!("{} ms on average", number(outcome.mean_ms)),
-        _ => format!("99 % within {} ms", number(outcome.p99_ms)),
+        ) => format!("{} MB/s", three_digits(outcome.mb_per_s)),
+        (Wishes { p99: None, .. }, _) => format!("{} ms on average", three_digits(outcome.mean_ms)),
+        _ => format!("99 % within {} ms", three_digits(outcome.p99_ms)),
     }
 }
 
@@ -196,19 +193,22 @@ fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
         return String::new();
     };
     let hours = rebuilding.rebuild_hours.map_or_else(String::new, |hours| {
-        format!(", which takes {} hours beside this load", number(hours))
+        format!(
+            ", which takes {} hours under this load",
+            three_digits(hours)
+        )
     });
     if let (Some(_), Some(gone), Some(filled)) =
         (wishes.streams, degraded.underruns, rebuilding.underruns)
     {
         return format!(
-            "With a drive gone there are {gone} underruns, while one is filled {filled}{hours}."
+            "With a failed drive there are {gone} underruns, during the rebuild {filled}{hours}."
         );
     }
     format!(
-        "With a drive gone 99 % are answered within {} ms, while one is filled within {} ms{hours}.",
-        number(degraded.p99_ms),
-        number(rebuilding.p99_ms)
+        "With a failed drive 99 % of requests end within {} ms, during the rebuild within {} ms{hours}.",
+        three_digits(degraded.p99_ms),
+        three_digits(rebuilding.p99_ms)
     )
 }
 
@@ -232,25 +232,30 @@ fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
         / report.array.members.len().max(1) as f64;
     let bursts = match report.times.time_ms.queue > whole * BURSTS_SHARE.max(BURSTS_TIMES * busy) {
         true => format!(
-            " Its drives are busy {:.0} % of the time all the same: requests come in bursts.",
+            " Its drives are busy only {:.0} % of the time, but requests come in bursts.",
             100.0 * busy
         ),
         false => String::new(),
     };
-    (!named.is_empty()).then(|| format!("Of its time goes {}.{bursts}{parity}", named.join(", ")))
+    (!named.is_empty()).then(|| {
+        format!(
+            "Of the response time go {}.{bursts}{parity}",
+            named.join(", ")
+        )
+    })
 }
 
 fn chance(first: &Finalist) -> String {
     let loss = &first.loss;
     let mut words = format!(
-        "Its data are lost within a year with a chance of {} (mean time to data loss {} years: {} hours)",
+        "Chance of data loss within a year: {} (mean time to data loss {} years: {} hours)",
         share(loss.chance_a_year),
-        number(loss.mttdl_years),
+        three_digits(loss.mttdl_years),
         first.mttdl_hours
     );
     if !loss.unreadable_chance.is_nan() {
         words.push_str(&format!(
-            "; once no redundancy is left, a sector cannot be read with a chance of {}",
+            "; chance of an unreadable sector once no redundancy is left: {}",
             share(loss.unreadable_chance)
         ));
     }
@@ -258,10 +263,32 @@ fn chance(first: &Finalist) -> String {
 }
 
 pub(crate) fn share(chance: f64) -> String {
-    match 100.0 * chance {
-        percent if percent >= 0.01 => format!("{percent:.2} %"),
-        percent => format!("{percent:.1e} %"),
+    if chance >= 0.1 {
+        return format!("{:.0} %", 100.0 * chance);
     }
+    if chance < 1e-9 {
+        return "less than 1 in 10^9".to_owned();
+    }
+    // Two significant digits of the odds; a larger precision would pretend to know the rates.
+    let odds = 1.0 / chance;
+    let unit = 10f64.powf(odds.log10().floor() - 1.0);
+    let odds = grouped((odds / unit).round() * unit);
+    let percent = 100.0 * chance;
+    let digits = (1.0 - percent.log10().floor()).max(0.0) as usize;
+    format!("{percent:.digits$} % (about 1 in {odds})")
+}
+
+/// Returns a whole number with a comma after each group of three digits.
+fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// Returns the reason why `other` comes after `first`: the first rule of the order that
@@ -282,27 +309,27 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
     }
     if first.misses.is_empty() && other.volume.drives > first.volume.drives {
         return format!(
-            "it takes {} drives to meet the wishes that {} meets with {}",
+            "it needs {} drives to meet the wishes, {} needs {}",
             other.volume.drives, first.name, first.volume.drives
         );
     }
     if first.misses.is_empty() && first.controller.0.is_none() && other.controller.0.is_some() {
         return format!(
-            "it needs a controller to meet the wishes that {} meets without",
+            "it needs a controller to meet the wishes, {} needs none",
             first.name
         );
     }
     let chances = (first.loss.chance_a_year, other.loss.chance_a_year);
     if wishes.of_speed() && first.misses.is_empty() && chances.1 > chances.0 {
         return format!(
-            "it meets the same wishes with as many drives, but its data are lost within a year with a chance of {}, those of {} of {}",
+            "it meets the same wishes with as many drives, but its chance of data loss within a year is {}; that of {} is {}",
             share(chances.1),
             first.name,
             share(chances.0)
         );
     }
     let (Some(own), Some(theirs)) = (ranked(ranking, first), ranked(ranking, other)) else {
-        return "it is not known to be better".to_owned();
+        return "no measured number shows it to be better".to_owned();
     };
     let sure = theirs
         .difference_to_best
@@ -317,23 +344,23 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
             reached(&other.healthy, wishes),
         );
         return format!(
-            "it misses the same wishes by more: {farther}, {nearer} with {}{doubt}",
+            "it misses the same wishes by more: {farther}; {} has {nearer}{doubt}",
             first.name
         );
     }
-    let (theirs, own) = (number(theirs.value), number(own.value));
+    let (theirs, own) = (three_digits(theirs.value), three_digits(own.value));
     match ranking.by.as_str() {
         "response_ms.p99" => format!(
-            "its 99th percentile is {theirs} ms, {own} with {}{doubt}",
+            "its 99th percentile is {theirs} ms, that of {} {own} ms{doubt}",
             first.name
         ),
         "response_ms.mean" => {
             format!(
-                "it answers in {theirs} ms on average, {own} with {}{doubt}",
+                "its mean response time is {theirs} ms, that of {} {own} ms{doubt}",
                 first.name
             )
         }
-        by => format!("{by} is {theirs}, {own} with {}{doubt}", first.name),
+        by => format!("its {by} is {theirs}, that of {} {own}{doubt}", first.name),
     }
 }
 
@@ -368,7 +395,7 @@ fn farther_without_a_drive(first: &Finalist, other: &Finalist, wishes: &Wishes) 
     {
         Some(miss) if theirs.missed > own.missed => Some(miss.why.clone()),
         _ => Some(format!(
-            "without a drive it misses the same wishes by more ({}), where of {} {}",
+            "without one drive it misses the same wishes by more ({}) than {} ({})",
             all(other),
             first.name,
             all(first)
@@ -404,10 +431,7 @@ fn why_not(
         Some(reason) if reason.better == first.name => {
             format!("{head}: {lost}. {}", reason.sentence)
         }
-        Some(reason) => format!(
-            "{head}, though {} It comes behind all the same: {lost}.",
-            reason.sentence
-        ),
+        Some(reason) => format!("{head}: {lost}. It is faster: {}", reason.sentence),
         None => format!("{head}: {lost}."),
     }
 }
@@ -437,13 +461,30 @@ pub(crate) fn beside(finalists: &[Finalist], ranking: &Ranking, wishes: &Wishes)
         .filter(|best| best.name != first.name)?;
     let fastest = finalists.iter().find(|one| one.name == best.name)?;
     Some(format!(
-        "By {} alone, with all drives, {} is best: {}. Recommended is {} ({}): {} comes behind because {}.",
+        "By {} alone, with all drives, {} is best: {}. Recommended is {} ({}), because {}: {}.",
         ranking.by,
         best.name,
-        number(best.value),
+        three_digits(best.value),
         first.name,
-        number(ranked(ranking, first)?.value),
+        three_digits(ranked(ranking, first)?.value),
         best.name,
         lost_by(first, fastest, ranking, wishes)
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chance_is_a_percentage_and_odds() {
+        for (chance, words) in [
+            (0.5, "50 %"),
+            (0.0123, "1.2 % (about 1 in 81)"),
+            (5.3e-6, "0.00053 % (about 1 in 190,000)"),
+            (1e-12, "less than 1 in 10^9"),
+        ] {
+            assert_eq!(share(chance), words);
+        }
+    }
 }

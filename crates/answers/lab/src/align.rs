@@ -32,7 +32,7 @@ pub enum AlignError {
     #[error(transparent)]
     Script(#[from] Failed),
     /// No file has pages on the device.
-    #[error("host.files: no file has pages on the device, so that there is nothing to align")]
+    #[error("host.files: no file has pages on the device, so there is no file to align")]
     NoFiles,
     /// A run broke off.
     #[error("{0}")]

@@ -22,8 +22,7 @@ pub fn arrivals(stack: &Stack, each: &mut dyn FnMut(Time, &Request)) -> Result<(
     };
     if host.source.heeds_completions() {
         return Err(LabError::NoTimes(
-            "the workload waits for answers, and formulas know none: expected requests at times of their own, such \
-             as a trace with pace = \"timing\"",
+            "the workload waits for completions, which the formulas do not model; expected open arrivals, such as a trace with pace = \"timing\"",
         ));
     }
     let mut out = Out::new();

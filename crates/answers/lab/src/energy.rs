@@ -216,7 +216,7 @@ fn refused(after: Duration, shortest: f64) -> RefusedPolicy {
     RefusedPolicy {
         name: format!("{} s", after.as_secs_f64()),
         why: format!(
-            "the drive needs {} s to stop and to start, and would do little else; ask for that at least",
+            "the drive needs {} s to spin down and up; give at least this idle time",
             number(shortest / 1000.0)
         ),
     }
@@ -389,7 +389,7 @@ impl EnergyAnswer {
 impl fmt::Display for EnergyAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header = [
-            "stops behind",
+            "idle time",
             "W",
             "saved",
             "mean ms",
@@ -413,13 +413,17 @@ impl fmt::Display for EnergyAnswer {
         }
         writeln!(f, "{}\n", table.trim_fmt())?;
         for RefusedPolicy { name, why } in &self.refused {
-            writeln!(f, "Behind {name} nothing was run: {why}.")?;
+            writeln!(f, "Idle time {name} was not tried: {why}.")?;
         }
         if let Some(seconds) = self.break_even_s {
-            writeln!(f, "A stop pays that lasts {} s or longer.", number(seconds))?;
+            writeln!(
+                f,
+                "A spin-down saves energy if the standby lasts {} s or longer.",
+                number(seconds)
+            )?;
         }
         if let Some(source) = self.assumed {
-            writeln!(f, "What the drives draw is {source}.")?;
+            writeln!(f, "Source of the power figures: {source}.")?;
         }
         write!(f, "{}", self.verdict())
     }

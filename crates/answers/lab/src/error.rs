@@ -29,9 +29,7 @@ pub enum LabError {
         source: SourceError,
     },
     /// The workload has no requests.
-    #[error(
-        "{candidate}: the workload issued no request, so that there is nothing to report; raise its requests or its duration"
-    )]
+    #[error("{candidate}: the workload issued no request; raise its requests or its duration")]
     NoRequests {
         /// The candidate's name.
         candidate: String,
@@ -71,7 +69,7 @@ pub enum LabError {
     },
     /// The load cannot be varied.
     #[error(
-        "{candidate}: --find load needs requests that arrive by their own times: a trace without `outstanding`, or [workload] with kind = \"synthetic\" and an arrival process that is not closed; the rates of a job file are keys of its own"
+        "{candidate}: --find load needs open arrivals: a trace without `outstanding`, or [workload] with kind = \"synthetic\" and an arrival process that is not closed; the rates of a job file are keys of its own"
     )]
     NoArrivals {
         /// The candidate's name.

@@ -238,7 +238,7 @@ impl fmt::Display for Found {
             .iter()
             .filter_map(|tried| Some((tried.streams, tried.refused.as_ref()?)))
         {
-            writeln!(f, "{streams} streams cannot be: {refused}")?;
+            writeln!(f, "the stack does not allow {streams} streams: {refused}")?;
         }
         let Some(probability) = self.underrun_probability_max else {
             return write!(

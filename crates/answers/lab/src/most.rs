@@ -88,27 +88,27 @@ impl MostRanking {
         let limit = best.limit();
         if best.value() == 0.0 {
             return Some(format!(
-                "No candidate bears anything that was tried by {}{limit}.",
+                "No candidate passes at any tried value by {}{limit}.",
                 self.by
             ));
         }
         if best.value() <= next.value() || best.may_be_no_more_than(next) {
             return Some(format!(
-                "{} and {} are not told apart by {}{limit}.",
+                "{} and {} do not differ by {}{limit}.",
                 best.name(),
                 next.name(),
                 self.by
             ));
         }
         let head = format!(
-            "{} bears most by {}{limit}: {}",
+            "{} is best by {}{limit}: {}",
             best.name(),
             self.by,
             best.shown()
         );
         Some(match next.value() {
             0.0 => format!(
-                "{head}; {}, the next, bears nothing that was tried.",
+                "{head}; the next, {}, fails at every tried value.",
                 next.name()
             ),
             least => format!(

@@ -35,7 +35,7 @@ pub fn lacking_power(stack: &Stack) -> Option<String> {
     let config = silent(&configs)?;
     let missing = config.power.unwrap_or_default().missing().join(", ");
     Some(format!(
-        "`{}` does not say what it draws: [power] lacks {missing}; --assume-power takes those of its class",
+        "the file of `{}` has no power figures: [power] lacks {missing}; --assume-power uses the figures of the drive class",
         config.title
     ))
 }
@@ -89,8 +89,7 @@ fn lacks(config: &DriveConfig) -> String {
         .map(|(key, value)| format!("  {key} = {value}\n"))
         .collect();
     format!(
-        "the file of drive `{}` does not say what it draws: `[power]` lacks {missing}. Give it these from its \
-         manual, or run with --assume-power, which takes those of its class:\n\n  [power]\n{lines}\n  [sources]\n  \
+        "drive `{}` has no power figures: `[power]` lacks {missing}. Add the figures of the manual, or run with --assume-power, which uses these figures of the drive class:\n\n  [power]\n{lines}\n  [sources]\n  \
          power = \"{source}\"",
         config.title
     )
@@ -108,7 +107,7 @@ fn assumed(
     let says = |other: &&&DriveConfig| other.power.is_some_and(|power| power.counts_energy());
     if let Some(other) = all.iter().find(says) {
         let message = format!(
-            "`{}` says what it draws, which must not be assumed over; give [power] to the file of `{}`",
+            "`{}` has power figures, which an assumption would replace; add [power] to the file of `{}`",
             other.title, config.title
         );
         return Err(PowerError::Different(message));

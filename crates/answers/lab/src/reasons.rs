@@ -206,7 +206,7 @@ fn rows((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Optio
         return None;
     }
     let mut words = format!(
-        "writes wait for others of their row, {} ms in {worse} and {} ms in {better}",
+        "writes wait {} ms for other writes of their row in {worse} and {} ms in {better}",
         number(wait(later)),
         number(wait(sooner))
     );

@@ -2,7 +2,7 @@
 
 use crate::{Ranked, Ranking};
 use comfy_table::Cell;
-use fullstroke_measure::{Difference, Significance, number, table};
+use fullstroke_measure::{Difference, Metric, Significance, number, table, three_digits};
 use std::fmt;
 
 impl fmt::Display for Ranking {
@@ -116,7 +116,7 @@ impl Ranking {
             return Some(format!(
                 "{leaders} are equal by {}: {}.",
                 self.by,
-                number(best.value)
+                self.with_unit(best.value)
             ));
         };
         let are = if equal.is_empty() {
@@ -124,7 +124,11 @@ impl Ranking {
         } else {
             "are equal, and best"
         };
-        let head = format!("{leaders} {are} by {}: {}", self.by, number(best.value));
+        let head = format!(
+            "{leaders} {are} by {}: {}",
+            self.by,
+            self.with_unit(best.value)
+        );
         let difference = next
             .difference_to_best
             .as_ref()
@@ -142,22 +146,36 @@ impl Ranking {
         };
         let half_width = difference
             .half_width
-            .map_or_else(String::new, |width| format!(" ± {}", number(width)));
+            .map_or_else(String::new, |width| format!(" ± {}", three_digits(width)));
         let by = format!(
             "{}{half_width}{share} {direction} than {}, the next",
-            number(difference.value.abs()),
+            three_digits(difference.value.abs()),
             next.label()
         );
-        Some(match difference.significance {
+        let verdict = match difference.significance {
             Significance::Significant => format!("{head}, {by}."),
             Significance::Consistent => {
                 format!("{head}, {by}, and better in {}.", batches(difference))
             }
             Significance::NotSignificant => format!("{head}, but {by}, is not significant."),
             Significance::Unknown => {
-                format!("{head}, {by}; nothing can be said on how sure that is.")
+                format!("{head}, {by}; there is no confidence interval.")
             }
+        };
+        Some(match survives(best) {
+            Some(survives) => format!("{verdict} {survives}"),
+            None => verdict,
         })
+    }
+
+    /// Returns a value of the metric with three significant digits and its unit.
+    fn with_unit(&self, value: f64) -> String {
+        let unit = Metric::parse(&self.by).map_or("", |metric| metric.unit());
+        match unit {
+            // The unit of counts and shares.
+            "" | "1" => three_digits(value),
+            unit => format!("{} {unit}", three_digits(value)),
+        }
     }
 
     /// Returns true if each candidate has the same value with all seeds.
@@ -174,16 +192,16 @@ impl Ranking {
         if let Some(best_overload) = &best.report.arrived.overload {
             let best_share = best_overload.carried_share;
             return Some(format!(
-                "No candidate carries this load; {} carries most of it, {best_share:.2}. --find load ranks by what they carry.",
+                "No candidate keeps up with this load; {} serves the largest part, {best_share:.2}. --find load ranks by the sustained load.",
                 best.label()
             ));
         }
         (best.complete && next.complete).then(|| {
             format!(
-                "{} is best by {}: {}; no other candidate carries this load ({}: {:.2} of it).",
+                "{} is best by {}: {}; no other candidate keeps up with this load ({} serves {:.2} of it).",
                 best.label(),
                 self.by,
-                number(best.value),
+                self.with_unit(best.value),
                 next.label(),
                 overload.carried_share
             )
@@ -225,12 +243,12 @@ impl Ranking {
             0..=1 => {}
             seeds if self.seeds_change_nothing() => write!(
                 f,
-                "\nThe seed changes nothing of {} in this load: {seeds} runs of each gave one value, and say no more than one; intervals are within a run.",
+                "\nThe seed does not change {}: {seeds} runs of each candidate gave the same value. Intervals are within a run.",
                 self.by
             )?,
             seeds => write!(
                 f,
-                "\nMeans and intervals over {seeds} seeds (within a run where these change nothing); where the time went: with the first."
+                "\nMeans and intervals are over {seeds} seeds, or within a run if the seeds change nothing. The parts of the time are those of the first seed."
             )?,
         }
         self.write_marks(f)?;
@@ -238,7 +256,7 @@ impl Ranking {
         if !self.same_number_of_requests {
             write!(
                 f,
-                "\nThe candidates were given different numbers of requests: not one workload."
+                "\nThe candidates received different numbers of requests, so the workloads differ."
             )?;
         }
         Ok(())
@@ -263,7 +281,7 @@ impl Ranking {
         if has(Significance::Consistent) {
             write!(
                 f,
-                "\n~: few batches of requests decide the difference, but it has one sign in nearly all (sign test)."
+                "\n~: few batches of requests decide the size of the difference, but its sign is equal in nearly all batches (sign test)."
             )?;
         }
         if has(Significance::NotSignificant) {
@@ -275,7 +293,7 @@ impl Ranking {
         if has(Significance::Unknown) {
             write!(
                 f,
-                "\n?: this metric has no interval here, so that the difference may be chance{}.",
+                "\n?: this metric has no interval here, so the difference may be chance{}.",
                 if self.seeds > 1 {
                     ""
                 } else {
@@ -292,7 +310,7 @@ impl Ranking {
             let report = &ranked.report;
             write!(
                 f,
-                "\n{}: {} requests touched lost data and {} were beyond the volume; its times leave them out.",
+                "\n{}: {} requests touched lost data and {} were beyond the volume; the times leave these requests out.",
                 ranked.label(),
                 report.arrived.lost,
                 report.arrived.out_of_range
@@ -310,7 +328,7 @@ impl Ranking {
         {
             write!(
                 f,
-                "\n{}: nothing was measured by {}.",
+                "\n{}: no value of {} was measured.",
                 ranked.label(),
                 self.by
             )?;
@@ -345,7 +363,7 @@ fn short<'a>(key: &'a str, all: &[&str]) -> &'a str {
 /// chance.
 fn difference(ranked: &Ranked) -> String {
     if let Some(overload) = &ranked.report.arrived.overload {
-        return format!("carries {:.2}", overload.carried_share);
+        return format!("serves {:.2}", overload.carried_share);
     }
     if ranked.value.is_nan() {
         return "-".to_owned();
@@ -396,4 +414,19 @@ fn failures(survived: u32) -> String {
         0 => "none".to_owned(),
         survived => survived.to_string(),
     }
+}
+
+/// Returns the number of drives of a candidate and the number of drives that may fail; `None` for a
+/// single drive.
+fn survives(candidate: &Ranked) -> Option<String> {
+    let failed = match candidate.volume.failures_survived {
+        0 => "no failed drive".to_owned(),
+        1 => "one failed drive".to_owned(),
+        count => format!("{count} failed drives"),
+    };
+    let drives = candidate.volume.drives;
+    (drives > 1).then(|| {
+        let label = candidate.label();
+        format!("{label} has {drives} drives and survives {failed}.")
+    })
 }

@@ -489,12 +489,10 @@ impl Tuned {
         };
         if self.equal_to_best > 0 {
             let equal = self.named(|candidate| candidate.equal_to_best);
-            words.push_str(&format!(
-                " Equal to it in every part of the workload: {equal}."
-            ));
+            words.push_str(&format!(" Equal in every part of the workload: {equal}."));
         }
         match self.tried - self.equal_to_best {
-            0..=1 if self.tried > 1 => words.push_str(" By this metric these keys decide nothing here."),
+            0..=1 if self.tried > 1 => words.push_str(" The keys do not change this metric."),
             _ => words.push_str(&format!(
                 " Of the {} combinations that were tried {with_equals} the best with a chance of at least {:.1} %.",
                 self.tried,
@@ -505,9 +503,12 @@ impl Tuned {
             candidate.rank > 1 && candidate.may_be_best && !candidate.equal_to_best
         };
         match self.candidates.iter().any(alike) {
-            true => words.push_str(&format!(" Not told from it: {}.", self.named(alike))),
+            true => words.push_str(&format!(
+                " Not significantly different from the best: {}.",
+                self.named(alike)
+            )),
             false if self.equal_to_best + 1 < self.tried => {
-                words.push_str(" All others can be told from it.");
+                words.push_str(" All others are significantly worse.");
             }
             false => {}
         }
@@ -519,9 +520,7 @@ impl Tuned {
         ));
         let never = self.points - self.tried - self.impossible.len();
         if never > 0 {
-            words.push_str(&format!(
-                " {never} combinations were never tried: nothing is claimed of them."
-            ));
+            words.push_str(&format!(" {never} combinations were not tried."));
         }
         words + &self.left_out()
     }
@@ -554,12 +553,16 @@ impl Tuned {
     fn on_the_whole_load(&self) -> String {
         match self.whole_load_value {
             Some(value) if value.is_nan() => {
-                "In one run of the whole load it does not serve every request.".to_owned()
+                "In one run of the whole load, the best does not serve every request.".to_owned()
             }
-            Some(value) => format!("In one run of the whole load it is {}.", number(value)),
-            None if self.can_afford_whole_load() => "It was not run on the whole load.".to_owned(),
-            None => "It was not run on the whole load, which takes far longer than this search."
-                .to_owned(),
+            Some(value) => format!("One run of the whole load: {}.", number(value)),
+            None if self.can_afford_whole_load() => {
+                "The best was not run on the whole load.".to_owned()
+            }
+            None => {
+                "The best was not run on the whole load, which takes far longer than this search."
+                    .to_owned()
+            }
         }
     }
 
@@ -573,13 +576,13 @@ impl Tuned {
             0 => String::new(),
             1..=NAMED_MAX => {
                 format!(
-                    " Left out, for it is impossible: {}.",
+                    " Impossible combination: {}.",
                     each.collect::<Vec<_>>().join("; ")
                 )
             }
             many => {
                 format!(
-                    " Left out, for they are impossible: {many}, the first {}.",
+                    " Impossible combinations: {many}, the first is {}.",
                     each.take(1).collect::<String>()
                 )
             }

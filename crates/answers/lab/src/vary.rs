@@ -26,7 +26,7 @@ impl FromStr for Vary {
             .ok_or_else(|| refuse("there is no `=`"))?;
         let key = key.trim();
         if key.is_empty() {
-            return Err(refuse("there is no key in front of the `=`"));
+            return Err(refuse("there is no key before the `=`"));
         }
         let values: Vec<String> = split(values)
             .into_iter()
@@ -42,7 +42,7 @@ impl FromStr for Vary {
             .enumerate()
             .find(|(index, value)| values[..*index].contains(value))
         {
-            Some((_, value)) => Err(refuse(&format!("the value `{value}` stands there twice"))),
+            Some((_, value)) => Err(refuse(&format!("the value `{value}` is given twice"))),
             None => Ok(Vary {
                 key: key.to_owned(),
                 values,
@@ -97,7 +97,7 @@ fn range(text: &str) -> Result<Vec<String>, Reason> {
     let (first, last, step) = match numbers.as_deref() {
         Some([first, last]) => (*first, *last, 1),
         Some([first, last, step]) => (*first, *last, *step),
-        _ => return Ok(vec![text.to_owned()]),
+        _ => return single(text).map(|value| vec![value]),
     };
     if first > last || step == 0 {
         return Err(reason!(
@@ -113,6 +113,18 @@ fn range(text: &str) -> Result<Vec<String>, Reason> {
     Ok((0..values)
         .map(|index| (first + index * step).to_string())
         .collect())
+}
+
+/// Returns the value itself. Two numbers with a dash between are probably a range in the spelling of
+/// other tools, and are refused. A text of this form stands in quotes: `title="3-8"`.
+fn single(text: &str) -> Result<String, Reason> {
+    let number = |part: &str| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
+    match text.split_once(['-', ':']) {
+        Some((first, last)) if number(first) && number(last) => Err(reason!(
+            "`{text}` is not a number; did you mean the range {first}..{last}?"
+        )),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// Splits at commas outside of brackets, braces and quotes.
@@ -194,6 +206,15 @@ mod tests {
             let error = argument.parse::<Vary>().unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
+    }
+
+    #[test]
+    fn a_range_with_a_dash_gets_the_right_spelling() {
+        for argument in ["volume.drives=3-8", "volume.drives=3:8"] {
+            let error = argument.parse::<Vary>().unwrap_err().to_string();
+            assert!(error.contains("3..8"), "{error}");
+        }
+        assert_eq!(vary("title=\"3-8\",a-b").values, ["\"3-8\"", "a-b"]);
     }
 
     #[test]

@@ -253,8 +253,7 @@ impl Overload {
         busiest_utilisation: f64,
     ) -> Overload {
         let sentence = format!(
-            "The drives do not keep up with the rate of job {job}: it gets {carried_share:.2} of what it asks, \
-             and was {behind_s:.1} s behind at the end"
+            "The drives do not keep up with the rate of job {job}: the job gets {carried_share:.2} of its rate, and was {behind_s:.1} s late at the end"
         );
         Overload {
             carried_share,
@@ -275,9 +274,7 @@ impl Overload {
             ..
         } = self;
         let mut words = format!(
-            "Arrivals outrun the drives: times grow with the length of the load; the array carries \
-             {carried_share:.2} of it ({outstanding_at_last_arrival} requests wait at the last arrival, \
-             {behind_s:.1} s of work)"
+            "The drives do not keep up with the arrivals, so response times grow with the length of the load; the array serves {carried_share:.2} of the load ({outstanding_at_last_arrival} requests wait at the last arrival, {behind_s:.1} s of work)"
         );
         // Below nine tenths the bottleneck is not the arm of the busiest drive but, for example, a
         // queue depth, a barrier or a lock.

@@ -352,7 +352,7 @@ impl OfHost {
                 format!("transactions {of} of {kind}: {}", number.name())
             }
             What::Elapsed => format!("how long {kind} ran"),
-            What::Figure(figure) => format!("what {kind} says of itself: {figure}"),
+            What::Figure(figure) => format!("figure of program {kind}: {figure}"),
         }
     }
 

@@ -129,7 +129,7 @@ pub use processes::{Across, GroupReport, Latency, ProcessReport};
 pub use rebuild::{RebuildPlan, RebuildReport};
 pub use recorder::{Progress, Recorder};
 pub use reference::reference;
-pub use render::{number, table};
+pub use render::{number, table, three_digits};
 pub use report::{
     ArrayReport, Arrived, BatchReport, ByProcess, BySource, Cost, Distribution, DriveIo, Kinds,
     OperationReport, OperationsReport, OverTime, Quantity, Rates, Repeat, Report, TimeParts, Times,

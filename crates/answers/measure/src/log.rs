@@ -55,7 +55,7 @@ pub const LOG_COLUMNS: [LogColumn; 18] = [
     of("operation", ColumnType::Text, "`read`, `write`, `flush`, `discard`, `standby`, `start`"),
     of("lbn", ColumnType::U64, "first 512-byte sector on the volume"),
     of("sectors", ColumnType::U64, "length in 512-byte sectors"),
-    of("process", ColumnType::U32, "the process that asked; 0 = unknown"),
+    of("process", ColumnType::U32, "process that issued the request; 0 = unknown"),
     of("response_ns", ColumnType::U64, "`finished_ns - arrived_ns`, of every request"),
     of("queue_ns", ColumnType::U64, "waiting for a busy resource"),
     of("parity_ns", ColumnType::U64, "waiting for old data and parity, or for the stripe"),
@@ -66,7 +66,7 @@ pub const LOG_COLUMNS: [LogColumn; 18] = [
     of("seek_cylinders", ColumnType::U32, "distance of the first seek"),
     of("status", ColumnType::Text, "`done`, `lost`, `out-of-range`"),
     of("members", ColumnType::Text, "names of the drives that were given I/O, ascending: `0 3 4`"),
-    of("response_ms", ColumnType::F64, "the same as `response_ns` for requests that the report's `response_ms` counts: reads and writes that were done, behind the warm-up; empty for all others"),
+    of("response_ms", ColumnType::F64, "`response_ns` in ms for successful reads and writes after the warm-up, which the report's `response_ms` counts; empty for all other requests"),
 ];
 
 /// The columns, by position in [`LOG_COLUMNS`].

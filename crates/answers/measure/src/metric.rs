@@ -216,13 +216,13 @@ const PROCESSES: [ProcessMetric; 7] = [
         "heads.apart_mb",
         |report| report.heads.apart_mb,
         false,
-        "how far apart the drives' heads are: standard deviation of their addresses over the drives, mean over time",
+        "distance between the drives' heads: standard deviation of their addresses over the drives, mean over time",
     ),
     (
         "drive_io_kib",
         |report| report.drive_io.drive_io_kib,
         true,
-        "mean size of the reads and writes that reach drives, merged or cut as they are then",
+        "mean size of the reads and writes that reach drives, after merges and splits",
     ),
     (
         "process_mb_per_s.max",
@@ -246,7 +246,7 @@ const STREAMS: [StreamMetric; 11] = [
         "nominal_mbit_per_s",
         |streams| streams.nominal_mbit_per_s,
         true,
-        "the bit rates of those together, whether or not they kept up",
+        "sum of the bit rates of the streams, also of those that did not keep up",
     ),
     (
         "within_latency",
@@ -268,7 +268,7 @@ const STREAMS: [StreamMetric; 11] = [
         "underruns",
         |streams| streams.underruns as f64,
         false,
-        "how often a client waited for a byte that it needed",
+        "number of times that a client waited for a byte",
     ),
     (
         "with_underruns",
@@ -280,7 +280,7 @@ const STREAMS: [StreamMetric; 11] = [
         "deadlines_missed_share",
         |streams| streams.deadlines_missed_share,
         false,
-        "reads that came after their first byte was needed",
+        "reads that completed after their first byte was due",
     ),
     (
         "longest_stall_ms",
@@ -292,7 +292,7 @@ const STREAMS: [StreamMetric; 11] = [
         "start_up_ms.mean",
         |streams| streams.start_up_ms.mean,
         false,
-        "from the start of a stream until it played, mean",
+        "mean time from the start of a stream until playback",
     ),
     (
         "start_up_ms.p99",
@@ -343,7 +343,7 @@ const ENERGY: [EnergyMetric; 6] = [
     (
         "spin_ups",
         |energy| energy.spin_ups as f64,
-        "how often they began to start",
+        "number of spin-ups",
     ),
     (
         "wakes",
@@ -901,8 +901,10 @@ fn operation(report: &Report, class: Class) -> Option<&crate::OperationReport> {
 fn quantity_meaning(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Response => "from arrival to completion, over reads and writes",
-        Quantity::Service => "the part of it in which a drive worked on the request",
-        Quantity::Queue => "the part of it in which the request waited for a busy resource",
+        Quantity::Service => "part of the response time in which a drive worked on the request",
+        Quantity::Queue => {
+            "part of the response time in which the request waited for a busy resource"
+        }
     }
 }
 
@@ -970,8 +972,8 @@ mod tests {
 
     #[test]
     fn a_misspelt_metric_names_the_nearest() {
-        let error = Metric::parse("response_ms.p9").unwrap_err().to_string();
-        assert!(error.contains("did you mean `response_ms.p9"), "{error}");
+        let error = Metric::parse("reponse_ms.p99").unwrap_err().to_string();
+        assert!(error.contains("did you mean `response_ms.p99`"), "{error}");
     }
 
     #[test]

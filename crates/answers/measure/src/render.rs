@@ -42,6 +42,22 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// Returns `value` with three significant digits, for a sentence; `-` for NaN. Numbers of 100 and
+/// more keep all digits before the point. Tables use [`number`], so that small differences show.
+pub fn three_digits(value: f64) -> String {
+    match value.abs() {
+        _ if value.is_nan() => "-".to_owned(),
+        0.0 => "0".to_owned(),
+        magnitude if magnitude >= 99.95 => format!("{value:.0}"),
+        magnitude if magnitude >= 9.995 => format!("{value:.1}"),
+        magnitude if magnitude >= 0.9995 => format!("{value:.2}"),
+        magnitude => {
+            let digits = (2.0 - magnitude.log10().floor()).clamp(3.0, 12.0) as usize;
+            format!("{value:.digits$}")
+        }
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_heading(self, f)?;
@@ -100,7 +116,7 @@ fn write_heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         ),
         (
             report.kinds.flushes_and_discards,
-            "were flushes and discards, with times of their own",
+            "were flushes and discards, whose times are separate",
         ),
     ] {
         if count > 0 {
@@ -149,13 +165,13 @@ fn write_load(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (Some(overload), _) if overload.grows => {
             writeln!(
                 f,
-                "{overload}.\nThe times below have no intervals; --find load finds the load that is carried."
+                "{overload}.\nThe times below have no intervals; --find load finds the largest sustained load."
             )
         }
         (Some(overload), _) => writeln!(f, "{overload}."),
         (None, Some(backlog)) if backlog.bursts => writeln!(
             f,
-            "Bursts outrun the drives for a time: up to {} requests wait at once; {}.",
+            "The drives do not keep up with bursts: up to {} requests wait at once; {}.",
             backlog.outstanding_max,
             match backlog.outstanding_at_last_arrival {
                 left if 10 * left > backlog.outstanding_max => {
@@ -164,7 +180,7 @@ fn write_load(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                         number(backlog.behind_s)
                     )
                 }
-                _ => "they are worked off, and the load is carried".to_owned(),
+                _ => "the backlog is worked off, and the array keeps up with the load".to_owned(),
             }
         ),
         (None, _) => Ok(()),
@@ -558,7 +574,7 @@ fn unheld(layer: &LayerReport) -> Vec<String> {
         .all(|done| read(done).is_none_or(|value| value == 0.0))
     {
         words.push(format!(
-            "Nothing was done in idle time: no request came for {} ms at most; see `wait` of the opportunities.",
+            "No idle work was done: the longest idle time was {} ms; see `wait` of the opportunities.",
             number(quiet)
         ));
     }
@@ -568,8 +584,7 @@ fn unheld(layer: &LayerReport) -> Vec<String> {
         read("signals_pushes"),
     ) {
         words.push(format!(
-            "No track was offered: at most {} % of reads had found theirs of late when one was about to leave, and \
-             none of those that left was found by more than {hits} reads; see `hit_ratio` and `hits` of track-push.",
+            "No track was pushed: at each eviction at most {} % of recent reads were hits, and no evicted track had more than {hits} hits; see `hit_ratio` and `hits` of track-push.",
             number(100.0 * share)
         ));
     }

@@ -50,8 +50,7 @@ pub fn comes_round(report: &Report) -> Option<String> {
     waits.then(|| {
             let others = elsewhere.map_or_else(String::new, |other| format!(" ({other:.1} ms elsewhere)"));
             format!(
-                "{:.0} % of the writes that follow overwrite what the same head has just read, and wait {rotation:.1} ms \
-                 on average until it comes round{others}",
+                "{:.0} % of the following writes overwrite sectors that the same head has just read, and wait {rotation:.1} ms on average for the next revolution{others}",
                 100.0 * share
             )
         })

@@ -237,7 +237,7 @@ fn modelled(stack: &Stack, load: &Load) -> Result<Modelled, PredictError> {
         }
     }
     if planned.refused > 0 {
-        outside.push("requests beyond the volume's end, or to what is lost".to_owned());
+        outside.push("some requests exceed the volume or access lost data".to_owned());
     }
     Ok(Modelled {
         answered_us,
@@ -447,8 +447,7 @@ fn gears_that_cannot_be(gears: &Gears) -> PredictError {
         return PredictError::Asked(format!("--down, --up: {message}"));
     }
     PredictError::Asked(format!(
-        "an array of {} drives of which {} sleep, in units of {} sectors, over {} windows: expected fewer asleep \
-         than there are, and more than 0 of the others (--sleeping, --unit, --averaged)",
+        "found {} drives, {} in standby, a unit of {} sectors and {} averaged windows; expected --sleeping below the number of drives, and --unit and --averaged above 0",
         gears.disks, gears.sleeping, gears.unit, gears.averaged
     ))
 }
@@ -558,15 +557,14 @@ impl fmt::Display for Prediction {
             model.say_regime(f)?;
         }
         if let Some(source) = self.assumed {
-            writeln!(f, "What the drives draw is {source}.")?;
+            writeln!(f, "Source of the power figures: {source}.")?;
         }
         if let Some(why) = &self.no_watts {
             writeln!(f, "No watts: {why}.")?;
         }
         write!(
             f,
-            "The equations took {} us. They know no buffer, no parity and no overlap of requests on different drives, \
-             and carry no backlog from window to window.",
+            "The equations took {} us. They do not model buffers, parity, overlapping requests on different drives, or a backlog from window to window.",
             number(*equations_us)
         )
     }
@@ -600,7 +598,7 @@ impl Modelled {
             outside => {
                 writeln!(
                     f,
-                    "The queueing model may be far off here. It was found within 10 % elsewhere:"
+                    "The queueing model may be far off here. In other cases the error was at most 10 %:"
                 )?;
                 outside.iter().try_for_each(|why| writeln!(f, "- {why}"))?;
             }

@@ -45,8 +45,7 @@ pub enum ThresholdError {
     },
     /// The array would shift up again at once, because fewer disks would do the same work.
     #[error(
-        "found a shift down below {down} and up above {up}: {active} of {disks} disks are at {after:.3} then, and \
-         gears would be shifted to and fro; expected to shift down below {down_max:.3} at most"
+        "after a shift down below {down}, {active} of {disks} disks have a utilisation of {after:.3}, which shifts up again (above {up}); expected a shift down below {down_max:.3}"
     )]
     ToAndFro {
         /// Utilisation below which gears are shifted down.

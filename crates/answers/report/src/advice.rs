@@ -27,7 +27,7 @@ pub(crate) fn would_change(page: &mut Markup, advice: &Advice) {
             page.element("li", &[], sentence);
         }
         if advice.would_change.is_empty() {
-            page.element("li", &[], "Nothing of what was tried.");
+            page.element("li", &[], "None of the tried layouts.");
         }
     });
     without_a_drive(page, advice);
@@ -91,7 +91,7 @@ pub(crate) fn wished_bars(advice: &Advice) -> Option<Drawing> {
 /// Writes the wished number of each finalist with all drives, with a failed drive, and during a
 /// rebuild.
 fn without_a_drive(page: &mut Markup, advice: &Advice) {
-    const CONDITIONS: [&str; 3] = ["all drives", "one drive gone", "while one is filled"];
+    const CONDITIONS: [&str; 3] = ["all drives", "one failed drive", "during a rebuild"];
     let (number, axis) = wished(advice);
     let of = |finalist: &Finalist| {
         let conditions = [
@@ -109,7 +109,7 @@ fn without_a_drive(page: &mut Markup, advice: &Advice) {
     };
     let ticks = CONDITIONS.iter().enumerate();
     let drawn = Graph {
-        title: "What a missing drive costs the best of each layout".to_owned(),
+        title: "Effect of a failed drive on the best candidate of each layout".to_owned(),
         x: "condition".to_owned(),
         y: axis.to_owned(),
         caption: None,
@@ -165,7 +165,7 @@ fn finalists(page: &mut Markup, advice: &Advice) {
         }),
         column("price", Shown::Plain, |one: &Finalist| one.price),
         outcome("p99 ms", Shown::Plain, healthy, p99),
-        outcome("one drive gone", Shown::Plain, degraded, p99),
+        outcome("one failed drive", Shown::Plain, degraded, p99),
         outcome("rebuilding", Shown::Plain, rebuilding, p99),
         outcome("underruns", Shown::Whole, healthy, |outcome| {
             outcome.underruns.into()
@@ -210,7 +210,7 @@ fn finalists(page: &mut Markup, advice: &Advice) {
             whys(&one.misses_without_a_drive)
         }),
     ];
-    table(page, "With what, and what it misses", &columns, &rows);
+    table(page, "Settings and missed wishes", &columns, &rows);
     left_out(page, &advice.left_out);
 }
 

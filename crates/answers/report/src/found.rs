@@ -31,7 +31,7 @@ pub(crate) fn borne_bars(found: &[Borne]) -> Option<Drawing> {
         .map(|one| (one.name().to_owned(), one.value(), None))
         .filter(|(_, value, _)| value.is_finite())
         .collect();
-    (!bars.is_empty()).then(|| chart::bars("borne", "What each bears at most", axis, &bars))
+    (!bars.is_empty()).then(|| chart::bars("borne", "Largest sustained load of each", axis, &bars))
 }
 
 /// Writes the largest load or number of streams of each candidate.
@@ -67,7 +67,7 @@ pub(crate) fn borne(page: &mut Markup, found: &[Borne]) {
             },
         ),
     ];
-    table(page, "What each bears at most", &columns, &rows);
+    table(page, "Largest sustained load of each", &columns, &rows);
 }
 
 /// Writes the steps of each search.
@@ -76,7 +76,7 @@ pub(crate) fn tried(page: &mut Markup, found: &[Borne], room: usize) {
         if page.len() > room {
             return;
         }
-        let caption = format!("{}: what was tried, in this order", one.name());
+        let caption = format!("{}: tried values, in order", one.name());
         match one {
             Borne::Streams(found) => streams_tried(page, &caption, &found.tried),
             Borne::Load(found) => loads_tried(page, &caption, &found.tried),

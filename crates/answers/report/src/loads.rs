@@ -55,7 +55,7 @@ pub(crate) fn of_run(page: &mut Markup, run: &Candidate<'_>, room: usize) {
             page.element(
                 "p",
                 &[("class", "note")],
-                "No room is left for the tables that follow; --json has them.",
+                "The further tables do not fit on the page; --json contains them.",
             );
             return;
         }

@@ -129,7 +129,7 @@ pub(crate) fn title(answer: &Answer<'_>, candidates: &[Candidate<'_>]) -> String
     match (answer.found, candidates) {
         (Found::Studies { checked, .. }, _) => studies::title(checked),
         (Found::Advice { title, .. }, _) if !title.is_empty() => title.to_owned(),
-        (Found::Borne(borne, _), _) => format!("{}: what it bears", borne.name()),
+        (Found::Borne(borne, _), _) => format!("{}: largest sustained load", borne.name()),
         (Found::Run(_), [run]) => format!("{}: one run", run.label),
         _ => format!("{} candidates by {}", answer.entrants(), words(answer.by())),
     }
@@ -145,7 +145,7 @@ fn section(page: &mut Markup, id: &'static str, heading: &str, inside: impl FnOn
 fn sections(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>], room: Room) {
     let found = searches(answer);
     if !found.is_empty() {
-        section(page, "winner", "What is borne", |page| {
+        section(page, "winner", "Largest sustained load", |page| {
             verdict(page, answer);
             borne(page, found);
         });
@@ -154,23 +154,23 @@ fn sections(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]
             tried(page, found, room.tables)
         });
     } else if let Found::Studies { checked, .. } = answer.found {
-        section(
-            page,
-            "winner",
-            "Which claims hold, and is it real?",
-            |page| {
-                verdict(page, answer);
-                studies::verdicts(page, checked, room.charts);
-            },
-        );
+        section(page, "winner", "Verdicts of the claims", |page| {
+            verdict(page, answer);
+            studies::verdicts(page, checked, room.charts);
+        });
         if studies::has_figures(checked) {
             section(page, "figures", "The figures", |page| {
                 studies::figures(page, checked, room.tables)
             });
         }
-        section(page, "published", "Beside what was published", |page| {
-            studies::published(page, checked, room.published);
-        });
+        section(
+            page,
+            "published",
+            "Comparison with the publication",
+            |page| {
+                studies::published(page, checked, room.published);
+            },
+        );
         section(page, "sensitivity", "What survives", |page| {
             studies::survives(page, checked, ROOM_FOR_FILES)
         });
@@ -190,17 +190,17 @@ fn of_candidates(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate
     if answer.is_ranking() {
         let heading = match answer.advice() {
             Some(_) => format!(
-                "The best of each layout by {}, and is it real?",
+                "The best of each layout by {}, with intervals",
                 words(answer.by())
             ),
-            None => "Who wins, and is it real?".to_owned(),
+            None => "Ranking with intervals".to_owned(),
         };
         section(page, "winner", &heading, |page| winner(page, answer, shown));
         section(page, "candidates", "The candidates", |page| {
             ranking(page, answer, candidates)
         });
     } else {
-        section(page, "summary", "What was measured", |page| {
+        section(page, "summary", "Measured values", |page| {
             summary(page, candidates, room.tables)
         });
     }
@@ -227,17 +227,16 @@ fn what_changes(
         section(
             page,
             "sensitivity",
-            "What would change the answer",
+            "Conditions that would change the answer",
             |page| would_change(page, advice),
         );
     } else if shown.iter().any(|candidate| !candidate.varied().is_empty()) {
-        section(page, "sensitivity", "What changes the answer", |page| {
+        section(page, "sensitivity", "Sensitivity of the answer", |page| {
             chart::sensitivity(page, answer, candidates);
         });
     } else if !answer.is_ranking() {
-        section(page, "sensitivity", "What changes the answer", |page| {
-            let how = "One run does not say. fullstroke compare with this stack and --vary KEY=VALUE,... runs it at \
-                       other values of a key, on the same requests.";
+        section(page, "sensitivity", "Sensitivity of the answer", |page| {
+            let how = "One run does not show this. fullstroke compare with this stack and --vary KEY=VALUE,... runs the stack at other values of a key, on the same requests.";
             page.element("p", &[], how);
         });
     }
@@ -254,13 +253,13 @@ fn on_the_whole_load(page: &mut Markup, answer: &Answer<'_>, room: Room) {
         runs => format!("one run each of the first {runs}"),
     };
     let load = match searches(answer).is_empty() {
-        true => "the whole workload, of which the race saw parts",
-        false => "the most that it bears",
+        true => "the whole workload; the race saw parts of the workload",
+        false => "the largest sustained value",
     };
     page.element(
         "p",
         &[("class", "note")],
-        &format!("What follows is of {which}, on {load}."),
+        &format!("The following sections show {which}, on {load}."),
     );
     measured(page, &ran, room);
 }
@@ -333,7 +332,7 @@ fn winner(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]) 
             page.element(
                 "p",
                 &[],
-                "The candidates were given different numbers of requests: not one workload.",
+                "The candidates received different numbers of requests, so the workloads differ.",
             );
         }
     }
@@ -345,7 +344,7 @@ fn winner(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]) 
         page.element(
             "p",
             &[],
-            &format!("{}: nothing was measured by {by}.", candidate.label),
+            &format!("{}: no value of {by} was measured.", candidate.label),
         );
     }
 }
@@ -390,7 +389,7 @@ pub(crate) fn ranking_bars(answer: &Answer<'_>, candidates: &[Candidate<'_>]) ->
     let seen = match parts.filter(|_| !saw_the_same(candidates)) {
         None => String::new(),
         Some(parts) => {
-            format!("; of those that saw {parts} parts of the workload, as the best did")
+            format!("; of the candidates that saw {parts} parts of the workload, as the best did")
         }
     };
     let title = format!(
@@ -453,11 +452,9 @@ fn ranking_columns<'a>(by: &'a str) -> [Column<'a, Candidate<'a>>; 12] {
         column("may be best", Shown::Plain, |one: &One<'_>| {
             one.tuned().map(|tuned| tuned.may_be_best)
         }),
-        column(
-            "chance that it is better",
-            Shown::Percent,
-            |one: &One<'_>| one.tuned().map(|tuned| tuned.chance_better),
-        ),
+        column("chance of being better", Shown::Percent, |one: &One<'_>| {
+            one.tuned().map(|tuned| tuned.chance_better)
+        }),
         column("share carried", Shown::Percent, |one: &One<'_>| {
             let overload = one
                 .report()
@@ -477,12 +474,12 @@ fn ranking(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>])
     let columns = ranking_columns(by);
     let order = match saw_the_same(candidates) {
         true => "the best first",
-        false => "in the order of the differences to the best, those that dropped out last",
+        false => "in the order of the differences to the best; eliminated candidates last",
     };
     match unmeasured(candidates).count() == candidates.len() {
         true => table(
             page,
-            &format!("Candidates: nothing was measured by {by}"),
+            &format!("Candidates without a value of {by}"),
             &columns[1..],
             &rows,
         ),
@@ -494,8 +491,7 @@ fn ranking(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>])
         ),
     }
     if !saw_the_same(candidates) {
-        let note = "A value is of the parts of the workload that its candidate saw, and so is a difference: only values \
-                    of the same parts can be compared.";
+        let note = "A value covers the parts of the workload that the candidate saw, and so does a difference. Only values of the same parts can be compared.";
         page.element("p", &[("class", "note")], note);
     }
     volumes(page, &rows[..rows.len().min(IN_A_CHART)]);
@@ -528,7 +524,7 @@ fn volumes(page: &mut Markup, rows: &[(String, &Candidate<'_>)]) {
             |volume: &VolumeReport| volume.failures_survived,
         ),
     ];
-    filled(page, "What their volumes amount to", &columns, &rows);
+    filled(page, "Volumes", &columns, &rows);
 }
 
 fn summary(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
@@ -643,7 +639,7 @@ fn latency(page: &mut Markup, candidates: &[Candidate<'_>], own: &OwnCharts) {
     own.show(page, &own.heat);
     chart::percentiles(page, candidates);
     if candidates.len() > LINES {
-        let note = format!("The curves are those of the first {LINES} candidates.");
+        let note = format!("The figure shows the first {LINES} candidates.");
         page.element("p", &[("class", "note")], &note);
     }
     together(page, candidates);
@@ -691,8 +687,9 @@ impl OwnCharts {
         charts.iter().for_each(|one| _ = page.add(one));
         let left = self.candidates - charts.len();
         if left > 0 {
-            let note =
-                format!("No room is left for those of {left} candidates more; --json has them.");
+            let note = format!(
+                "The tables of {left} more candidates do not fit on the page; --json contains all."
+            );
             page.element("p", &[("class", "note")], &note);
         }
     }
@@ -733,7 +730,7 @@ fn members(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
         let mut own = Markup::new();
         table(
             &mut own,
-            &format!("{}: what each drive did", candidate.label),
+            &format!("{}: activity of each drive", candidate.label),
             &columns,
             &rows,
         );
@@ -744,7 +741,7 @@ fn members(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
         if page.len() + own.len() > room {
             let left = candidates.len() - order;
             let note = format!(
-                "No room is left for what each drive of {left} candidates more did; --json has it."
+                "The drive tables of {left} more candidates do not fit on the page; --json contains all."
             );
             page.element("p", &[("class", "note")], &note);
             return;
@@ -767,7 +764,7 @@ fn energy(page: &mut Markup, candidates: &[Candidate<'_>]) {
         of("stops", Shown::Whole, |energy| energy.spin_downs.into()),
         of("starts", Shown::Whole, |energy| energy.spin_ups.into()),
     ];
-    table(page, "What the drives drew", &columns, &reports(candidates));
+    table(page, "Power of the drives", &columns, &reports(candidates));
     show_drawing(page, chart::power_states(candidates));
 }
 
@@ -814,7 +811,7 @@ fn reproduce(
         let ran = if whole.is_empty() { candidates } else { &whole };
         let rows: Vec<(String, &Report)> = reports(ran).into_iter().take(IN_A_CHART).collect();
         if !rows.is_empty() {
-            table(page, "What was run", &columns, &rows);
+            table(page, "Inputs of the run", &columns, &rows);
         }
         for (name, contents) in &source.files {
             file(page, name, contents);

@@ -31,7 +31,7 @@ pub enum PlotError {
     #[error("cannot draw: {0}")]
     Nothing(&'static str),
     /// No candidate of the ranking has a value of this metric.
-    #[error("cannot draw the ranking: nothing was measured by {0}")]
+    #[error("cannot draw the ranking: no value of {0} was measured")]
     Ranking(String),
     /// No run has the distance between heads.
     #[error(
@@ -41,8 +41,7 @@ pub enum PlotError {
     NoHeads,
     /// No drive has power figures.
     #[error(
-        "cannot draw what drives draw: found none whose file says so; choose a drive with [power] (`fullstroke drive \
-         list`), or give `volume.drive_settings.power`"
+        "cannot draw the power of the drives: no drive file has power figures; choose a drive with [power] (`fullstroke drive list`), or give `volume.drive_settings.power`"
     )]
     NoWatts,
     /// The plotting library failed.
@@ -96,11 +95,11 @@ fn main_figures(
         Found::Studies { checked, .. } => of_studies(checked),
         Found::Borne(..) | Found::Most(..) => one(
             borne_bars(searches(answer)),
-            "the searches found nothing that is borne",
+            "the searches found no sustained load",
         ),
         Found::Advice { advice, .. } => one(
             wished_bars(advice),
-            "nothing was measured of what was wished",
+            "no finalist has a value of the wished number",
         ),
         Found::Run(_) => one(
             shown

@@ -46,7 +46,7 @@ pub(crate) fn verdicts(page: &mut Markup, checked: &[Checked<'_>], room: usize) 
         if !was_run(&study.claims) {
             let name = study.study;
             let note =
-                format!("Nothing was run of it yet; fullstroke study run {name} does. Its claims:");
+                format!("The study was not run yet; run fullstroke study run {name}. Claims:");
             page.element("p", &[("class", "note")], &note);
         }
         let columns = [
@@ -62,7 +62,7 @@ pub(crate) fn verdicts(page: &mut Markup, checked: &[Checked<'_>], room: usize) 
         ];
         table(
             page,
-            &format!("{}: its claims", study.study),
+            &format!("{}: claims", study.study),
             &columns,
             &claims(&study.claims),
         );
@@ -113,11 +113,11 @@ pub(crate) fn published(page: &mut Markup, checked: &[Checked<'_>], room: usize)
         let columns = [
             words("where", |claim| claim.at.as_ref()),
             words("in the source's words", |claim| claim.quote.as_ref()),
-            words("why it differs", |claim| claim.why.as_ref()),
+            words("reason of the difference", |claim| claim.why.as_ref()),
         ];
         table(
             page,
-            &format!("{}: what the source says", study.study),
+            &format!("{}: statements of the source", study.study),
             &columns,
             &claims(&study.claims),
         );
@@ -182,7 +182,7 @@ fn each(
         }
     }
     if left > 0 {
-        let note = format!("No room is left for {left} studies more; --json has them.");
+        let note = format!("{left} more studies do not fit on the page; --json contains them.");
         page.element("p", &[("class", "note")], &note);
     }
 }

@@ -470,7 +470,7 @@ fn a_page_of_many_studies_stays_short_and_says_what_it_leaves_out() {
         &source(&"x".repeat(50_000)),
     );
     assert!(page.len() <= BYTES_MAX, "{}", page.len());
-    assert!(page.contains("studies more; --json has them"));
+    assert!(page.contains("more studies do not fit on the page"));
 }
 
 #[test]
@@ -541,8 +541,8 @@ fn a_page_of_many_candidates_stays_short_and_says_what_it_leaves_out() {
     assert!(page.len() <= BYTES_MAX, "{}", page.len());
     for words in [
         "first 40 of 400",
-        "300 candidates more",
-        "No room is left",
+        "300 more candidates",
+        "do not fit on the page",
         "too long",
     ] {
         assert!(page.contains(words), "{words}");
@@ -575,14 +575,14 @@ fn the_winner_has_all_its_charts_before_another_has_any() {
         // The page says how many charts are left out.
         let left = candidates.min(40) - offsets;
         assert_eq!(
-            page.contains(&format!("those of {left} candidates more")),
+            page.contains(&format!("of {left} more candidates do not fit")),
             left > 0,
             "{candidates} candidates"
         );
-        let tables = page.matches(": what each drive did").count() / 2;
+        let tables = page.matches(": activity of each drive").count() / 2;
         let left = candidates.min(40) - tables;
         assert_eq!(
-            page.contains(&format!("of {left} candidates more did")),
+            page.contains(&format!("The drive tables of {left} more candidates")),
             left > 0,
             "{candidates} candidates"
         );
@@ -818,7 +818,7 @@ fn readings_leave_a_page_short() {
         readings: vec![reading; 4000],
     }];
     let page = page(&Answer::of_run(&run), &source("x"));
-    assert!(page.len() <= BYTES_MAX && page.contains("No room is left for the tables that follow"));
+    assert!(page.len() <= BYTES_MAX && page.contains("The further tables do not fit on the page"));
 }
 
 #[test]
@@ -861,7 +861,7 @@ fn values_of_a_race_are_drawn_beside_those_of_the_same_parts() {
         chart("sensitivity-0").contains("4 1.750"),
         "differences are of the same parts"
     );
-    assert!(page.contains("those that dropped out last") && !page.contains("the best first"));
+    assert!(page.contains("eliminated candidates last") && !page.contains("the best first"));
 }
 
 #[test]
@@ -875,12 +875,10 @@ fn a_ranking_without_values_has_no_first_and_says_so() {
     let page = page(&answer(Found::Ranking(&ranking)), &source("x"));
     for label in ["a chunk=2KiB x=a", "b chunk=4KiB x=b"] {
         assert!(page.contains(&format!(
-            "<p>{label}: nothing was measured by response_ms.mean.</p>"
+            "<p>{label}: no value of response_ms.mean was measured.</p>"
         )));
     }
-    assert!(
-        page.contains("<caption>Candidates: nothing was measured by response_ms.mean</caption>")
-    );
+    assert!(page.contains("<caption>Candidates without a value of response_ms.mean</caption>"));
     assert!(!page.contains(">rank</th>") && !page.contains("the best first"));
     assert!(
         !page.contains("<figure id=\"ranking\"") && !page.contains("<figure id=\"sensitivity-0\"")
@@ -950,7 +948,7 @@ fn what_cannot_be_drawn_is_refused_with_the_reason() {
     for (found, why) in [
         (
             Found::Ranking(&nothing),
-            "nothing was measured by mean response time",
+            "no value of mean response time was measured",
         ),
         (
             Found::Studies {

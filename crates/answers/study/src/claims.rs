@@ -400,7 +400,7 @@ impl Rule {
             0 if config.kind == ClaimKind::Near => Rule::near(config),
             0 => Err(ConfigError::new(
                 "holds",
-                "the claim does not say when it holds; give within = [low, high], tolerance = ..., or holds = \"...\"",
+                "the claim has no condition; give within = [low, high], tolerance = ..., or holds = \"...\"",
             )),
             1 => match (config.within, &config.holds) {
                 (Some([low, high]), _) if low <= high => Ok(Rule::Within(low, high)),

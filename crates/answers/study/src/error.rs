@@ -43,7 +43,7 @@ pub enum StudyError {
     #[error(transparent)]
     Table(#[from] TableError),
     /// A results file is damaged.
-    #[error("{} is no sound file of results ({problem}); delete it, and `fullstroke study run` does its runs again", file.display())]
+    #[error("{} is not a valid file of results ({problem}); delete the file, and `fullstroke study run` repeats its runs", file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
@@ -62,7 +62,7 @@ pub enum StudyError {
     },
     /// The stack differs between the machine of the request and the machine of the run.
     #[error(
-        "{name}: the stack, its drives or its trace are others here than where it was asked for; expected the same files at the same paths"
+        "{name}: the stack, its drives or its trace differ on this machine; expected the same files at the same paths"
     )]
     Another {
         /// The run.
@@ -101,7 +101,7 @@ pub enum StudyError {
         source: io::Error,
     },
     /// The record of tested settings cannot be read.
-    #[error("{} is no record of what claims were held against ({problem}); delete it, and `fullstroke study check --seeds 1 --vary-free --record` writes another", file.display())]
+    #[error("{} is not a valid record of tested settings ({problem}); delete the file, and run `fullstroke study check --seeds 1 --vary-free --record` to write a new one", file.display())]
     HeldOut {
         /// The file.
         file: PathBuf,

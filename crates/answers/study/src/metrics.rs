@@ -87,7 +87,7 @@ pub enum PathError {
         items: usize,
     },
     /// A part that needs a table or a list follows something else.
-    #[error("`{path}`: `{part}` stands behind {found}")]
+    #[error("`{path}`: `{part}` follows {found}")]
     Behind {
         /// The path.
         path: String,
@@ -103,7 +103,7 @@ pub enum PathError {
         path: String,
     },
     /// The path leads to a value of another type.
-    #[error("`{path}` is no number but {found}")]
+    #[error("`{path}` is {found}; expected a number")]
     NoNumber {
         /// The path.
         path: String,

@@ -20,7 +20,7 @@ fn state_of(state: SlotState) -> String {
         SlotState::Failed => "failed".into(),
         SlotState::Filling {
             missed_only: true, ..
-        } => "being filled where it has missed something".into(),
+        } => "the missed changes are being filled".into(),
         SlotState::Filling { .. } => "being filled".into(),
     }
 }
@@ -36,7 +36,7 @@ fn keys_of(roster: &Roster) -> Option<String> {
 fn shown_keys(keys: &Value) -> Option<String> {
     let short = |value: &Value| match value {
         Value::Array(all) if all.iter().any(|one| !one.is_number()) => {
-            format!("[{} of them]", all.len())
+            format!("[{} in all]", all.len())
         }
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -105,15 +105,13 @@ impl Shown {
         let mut lines = Vec::new();
         if !report.clean {
             lines.push(format!(
-                "it was not stopped in order: {} changes made again from the journals, {} regions compared, {} \
-                 sectors mended",
+                "the array was not stopped in order: {} changes repeated from the journals, {} regions compared, {} sectors repaired",
                 report.replayed_changes, report.compared_regions, report.mended.mismatched_sectors
             ));
         }
         if report.regions_at_risk > 0 {
             lines.push(format!(
-                "{} regions were being written while a member was lost: what it held of rows that were being \
-                 written whole, and were not flushed, may be neither old nor new",
+                "{} regions were being written when a member was lost: its unflushed data of rows that were being written whole may be neither old nor new",
                 report.regions_at_risk
             ));
         }
@@ -129,7 +127,7 @@ impl Shown {
             report
                 .newly_failed
                 .iter()
-                .map(|member| format!("goes on without {member}")),
+                .map(|member| format!("continues without {member}")),
         );
         lines.extend(
             report
@@ -138,7 +136,7 @@ impl Shown {
                 .map(|member| format!("left out: {member}")),
         );
         if !serving.parallel {
-            lines.push("the kernel gives no io_uring: members are used one after the other".into());
+            lines.push("io_uring is not available: members are used one after the other".into());
         }
         let device = serving
             .block_device
@@ -173,12 +171,12 @@ impl Shown {
     pub(super) fn examined(device: &str, copies: Option<&Copies>, owners: &[&str]) -> Shown {
         let Some(copies) = copies else {
             let what = if owners.is_empty() {
-                "nothing that is known".to_owned()
+                "unknown".to_owned()
             } else {
                 owners.join(", ")
             };
             return Shown(vec![format!(
-                "{device}: no member of an array; it holds {what}"
+                "{device}: no member of an array; content: {what}"
             )]);
         };
         let superblock = &copies.superblock;
@@ -265,7 +263,7 @@ fn status_lines(status: &Value) -> Vec<String> {
         lines.push(format!("the shift does not go on: {why}"));
     }
     if let Some(why) = status["halted"].as_str() {
-        lines.push(format!("it takes no changes any more: {why}"));
+        lines.push(format!("the array accepts no more changes: {why}"));
     }
     for (index, slot) in status["slots"].as_array().into_iter().flatten().enumerate() {
         let filled = slot["filled"].as_f64().unwrap_or(0.0);

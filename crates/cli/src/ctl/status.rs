@@ -7,11 +7,9 @@ use fullstroke_measure::{number, table};
 
 /// Returns the text of the whole status.
 pub(super) fn text(status: &Status) -> String {
-    let speed = status
-        .speed
-        .map_or("nothing is waited for".to_owned(), |speed| {
-            format!("{speed}x the real clock")
-        });
+    let speed = status.speed.map_or("no request waits".to_owned(), |speed| {
+        format!("{speed}x the real clock")
+    });
     let Status {
         version,
         uptime_s,

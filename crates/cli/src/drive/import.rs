@@ -72,7 +72,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
         let file = arguments.file.display();
         return Err(Failure::input(format!(
-            "{file}: describes several disks; say which with --name: {}",
+            "{file}: describes several disks; choose one with --name: {}",
             names.join(", ")
         )));
     };

@@ -126,8 +126,7 @@ impl Arguments {
             None => "standby as below".to_owned(),
         };
         let source = format!(
-            "idle {idle} W, active {active} W, {standby}. fitted: seeks draw what makes up for the active watts when {:.0} % of \
-             the time is spent on them, as in random reads. Starts, stops and what is not given {assumed}",
+            "idle {idle} W, active {active} W, {standby}. fitted: the power of seeks follows from the active watts with {:.0} % of the time in seeks, as in random reads. Starts, stops and missing values {assumed}",
             100.0 * SEEKING
         );
         Some((power, source))
@@ -161,7 +160,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     }
     let comments = [
         format!("{}.", sheet.title),
-        "A first description from a data sheet: what is fitted or assumed says so under [sources]."
+        "A first description from a data sheet; [sources] names the fitted and the assumed values."
             .to_owned(),
     ];
     let text = drives::to_toml(&config, &comments).map_err(Failure::input)?;

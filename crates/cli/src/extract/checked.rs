@@ -123,7 +123,7 @@ impl Checked {
             } = zones;
             writeln!(
                 text,
-                "check: {found} zones, truth {truth}; they begin {mean:.0} sectors off on average, {most} at most"
+                "check: {found} zones, truth {truth}; their starts are {mean:.0} sectors off on average, {most} at most"
             )?;
         }
         if let Some(rms) = self.skew_rms_revolutions {
@@ -200,7 +200,7 @@ fn nearness_line(near: Nearness, text: &mut String) -> fmt::Result {
 
 fn cache_line(truth: Option<&BufferConfig>, text: &mut String) -> fmt::Result {
     let Some(buffer) = truth else {
-        return writeln!(text, "check: in truth there is no buffer");
+        return writeln!(text, "check: the drive has no buffer");
     };
     let BufferConfig {
         segments,

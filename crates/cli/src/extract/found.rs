@@ -262,7 +262,7 @@ fn latency_lines(latency: &Latency, text: &mut String) -> fmt::Result {
         text,
         "zero latency: {}: whole tracks take {:.3} ms, deviation {:.3}, and end at angles that agree by \
          {agreement:.2}; of two neighbours in reverse order the second comes at once in {:.0} %",
-        zero_latency.map_or("not to be told, the bus is too slow", yes),
+        zero_latency.map_or("unknown, because the bus is too slow", yes),
         whole_tracks.mean_ms,
         whole_tracks.deviation_ms,
         soon_part * 100.0
@@ -278,12 +278,12 @@ fn cache_lines(cache: &Cache, text: &mut String) -> fmt::Result {
         )?;
         writeln!(
             text,
-            "  keeps what it has delivered: {}",
+            "  keeps delivered data: {}",
             yes(cache.keeps_delivered)
         )?;
         writeln!(
             text,
-            "  holds what lies before a read: {}",
+            "  holds data before a read: {}",
             yes(cache.whole_tracks)
         )?;
         if let Some(sectors) = cache.segment_sectors {
@@ -303,7 +303,7 @@ fn cache_lines(cache: &Cache, text: &mut String) -> fmt::Result {
         Some(back) => writeln!(text, "  write-back: {}", yes(back)),
         None => writeln!(
             text,
-            "  write-back: not tried, for that writes; --writes lets it"
+            "  write-back: not tried, because the test writes; --writes allows it"
         ),
     }
 }

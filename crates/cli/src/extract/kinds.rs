@@ -57,7 +57,7 @@ pub(super) fn find(
         Kind::Verify => {
             let Some(table) = table else {
                 return Err(Failure::input(
-                    "--kind verify: whose boundaries? give --table FILE, as --write-table has written it",
+                    "--kind verify needs boundaries; give --table FILE, written by --write-table",
                 ));
             };
             let reads = arguments.reads;

@@ -159,14 +159,14 @@ impl Aligned {
         let a_file = |visits: u64| visits as f64 / was.files as f64;
         writeln!(
             text,
-            "{} of {} files lie on as few tracks as they can; {:.2} tracks a file, {:.2} at best where they begin",
+            "{} of {} files lie on the minimum number of tracks; {:.2} tracks per file, {:.2} at best with the same start",
             was.aligned,
             was.files,
             a_file(was.visits),
             a_file(was.visits_least)
         )?;
         if cost.files == 0 {
-            return writeln!(text, "no file can be moved to where it lies better");
+            return writeln!(text, "no file can be moved to a better place");
         }
         writeln!(
             text,
@@ -181,12 +181,12 @@ impl Aligned {
             0 => {}
             left => writeln!(
                 text,
-                "{left} files stay where they are or as they are: no free pages suit them"
+                "{left} files are not moved, because no free pages suit them"
             )?,
         }
         writeln!(
             text,
-            "cost: {} read and written, and {} pages of metadata, in {} s with nothing beside",
+            "cost: {} read and written, and {} pages of metadata, in {} s without other load",
             cost.bytes,
             cost.metadata_pages,
             number(cost.seconds)

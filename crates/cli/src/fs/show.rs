@@ -260,7 +260,7 @@ impl Shown<'_> {
         }
         writeln!(
             text,
-            "\n{} files of {} pages: {:.2} extents a file, {:.2} % of pages follow the one before\n\
+            "\n{} files of {} pages: {:.2} extents per file, {:.2} % of pages follow the page before\n\
              data in {} of {} {}s, {:.1} % of it in the fullest; {:.2} {}s a file\n",
             all.files,
             all.pages,
@@ -311,7 +311,7 @@ impl Shown<'_> {
         }
         writeln!(text, "{}", table.trim_fmt())?;
         match file.fragments.len().checked_sub(LISTED) {
-            Some(more @ 1..) => writeln!(text, "and {more} more; --json has them all"),
+            Some(more @ 1..) => writeln!(text, "and {more} more; --json lists all"),
             _ => Ok(()),
         }
     }

@@ -224,7 +224,7 @@ impl PlannedVolume {
                 .map(|offer| offer.floor_mb_per_s)
         };
         if floor("lzvs") <= floor("raid0") {
-            text += "\n\nlzvs has no higher floor than raid0 here: the rates of these drives do not fall from the first address to the last";
+            text += "\n\nlzvs has no higher floor than raid0 here: the transfer rates of these drives do not fall from the first address to the last";
         }
         if !self.parts.is_empty() {
             let mut parts = table(["part", "first sector", "GB", "floor MB/s"], &[]);
@@ -304,7 +304,7 @@ impl PlannedVolume {
             "title = {}\nseed = 1\n\n",
             json!(format!("{} and {}", self.drives[0], self.drives[1]))
         );
-        text += "# Large reads at random, one at a time: what the floor is about.\n\
+        text += "# Large random reads, one at a time: the load of the floor.\n\
                  [workload]\nkind = \"synthetic\"\nrequests = 1000\nsize = \"8MiB\"\n\
                  arrivals = { process = \"closed\", outstanding = 1 }\n\n[volume]\n";
         text += &match floors.is_empty() {
@@ -348,6 +348,6 @@ fn found_from(name: &str) -> String {
 fn keys_of(config: &impl Serialize) -> Result<Keys, Failure> {
     match serde_json::to_value(config).map_err(Failure::input)? {
         Value::Object(keys) => Ok(keys),
-        other => Err(Failure::Input(format!("{other} is no table of keys"))),
+        other => Err(Failure::Input(format!("{other} is not a table of keys"))),
     }
 }

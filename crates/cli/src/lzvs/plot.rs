@@ -55,7 +55,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         let (stack, service) = arguments.reads.load(path)?;
         if service.graph.hides_drives() {
             let message = format!(
-                "`{}`: the disks of an xor array do not show their zones",
+                "`{}`: the zones of disks of an xor array are not visible",
                 path.display()
             );
             return Err(Failure::Input(message));

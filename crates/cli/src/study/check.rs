@@ -73,7 +73,7 @@ impl Arguments {
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     if arguments.count || arguments.record {
         return Err(Failure::Input(
-            "--count and --record are about --seeds and --vary-free; give one".into(),
+            "--count and --record need --seeds or --vary-free".into(),
         ));
     }
     let loaded = arguments
@@ -193,7 +193,7 @@ pub(super) fn verdict(checked: &[Checked<'_>]) -> String {
         many => format!("; {many} were not run yet"),
     };
     format!(
-        "{hold} of {} claims hold, or a variant restores them{not_run}.",
+        "{hold} of {} claims hold or are restored by a variant{not_run}.",
         claims().count()
     )
 }

@@ -74,7 +74,7 @@ pub(super) fn run_tasks(
             .last()
             .map_or_else(|| status.to_string(), str::to_owned);
         let problem = format!(
-            "{done} of {} runs came back and are kept: {last}",
+            "{done} of {} runs returned and are kept: {last}",
             tasks.len()
         );
         return Err(StudyError::Elsewhere {
@@ -126,7 +126,7 @@ fn read<'a>(line: &str, tasks: &'a [Task]) -> Result<(&'a Task, Outcome), StudyE
     });
     parsed.ok_or_else(|| StudyError::Elsewhere {
         name: "--dask".into(),
-        problem: format!("found {line:?}; expected the number of a run and what came of it"),
+        problem: format!("found {line:?}; expected the number of a run and its result"),
     })
 }
 

@@ -156,7 +156,7 @@ fn of_study<'a>(
 fn text(found: &Found<'_>) -> String {
     if found.best.is_empty() {
         return format!(
-            "{}: nothing to compare was run yet; `fullstroke study run`",
+            "{}: no results to compare; run `fullstroke study run`",
             found.study
         );
     }

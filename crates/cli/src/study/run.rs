@@ -93,11 +93,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     };
     let others = match done.results_of_other_builds {
         0 => String::new(),
-        1 => "; the results of another build stand beside them".to_owned(),
-        many => format!("; the results of {many} other builds stand beside them"),
+        1 => "; results of another build are kept as well".to_owned(),
+        many => format!("; results of {many} other builds are kept as well"),
     };
     let text = format!(
-        "{} runs in {:.1} s, {} were done before{others}",
+        "{} runs in {:.1} s, {} existed already{others}",
         done.runs, done.wall_s, done.runs_done_before
     );
     let shown = output.show(&done, text);

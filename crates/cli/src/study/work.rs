@@ -25,7 +25,7 @@ pub(super) enum Outcome {
 pub(crate) fn execute(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.build != VERSION {
         let message = format!(
-            "this is build {VERSION}; expected {}, the one that asks",
+            "this is build {VERSION}; expected {}, the build of the caller",
             arguments.build
         );
         return Err(Failure::Input(message));

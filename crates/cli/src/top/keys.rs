@@ -97,7 +97,7 @@ impl Keys {
 }
 
 fn gone() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "it was closed")
+    io::Error::new(io::ErrorKind::UnexpectedEof, "standard input was closed")
 }
 
 /// Converts bytes to keys. Known sequences are those of xterm and of the Linux console; others are

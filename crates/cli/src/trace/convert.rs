@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 fn output_help() -> String {
     let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
     format!(
-        "The output's format: {}; known by the file's ending unless said",
+        "Format of the output: {}; default: by the file's ending",
         names.join(", ")
     )
 }

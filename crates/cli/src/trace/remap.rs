@@ -77,7 +77,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let mut reader = TraceReader::open(&arguments.trace, &options).map_err(Failure::input)?;
     let folder = &arguments.output;
     if service.graph.hides_drives() {
-        let message = "the disks of an xor array send commands to each other, so that none has a trace of its own requests";
+        let message = "the disks of an xor array send commands to each other, so no disk has a trace of its own requests";
         return Err(Failure::Input(message.to_owned()));
     }
     let file_of = |name: &str| folder.join(format!("drive-{name}.{}", arguments.ending));
@@ -184,7 +184,7 @@ impl Remapped {
         }));
         if let Some(sectors) = self.sectors_verified {
             lines.push(format!(
-                "{sectors} sectors followed to their drives and back: one to one"
+                "{sectors} sectors mapped to their drives and back: one to one"
             ));
         }
         lines.join("\n")

@@ -46,9 +46,9 @@ fn a_load_that_the_drives_cannot_carry_is_told_and_has_no_intervals() {
     }
     let text = success(&["run", &stack]);
     for part in [
-        "Arrivals outrun the drives",
+        "do not keep up with the arrivals",
         "grow with the length",
-        "the array carries 0.3",
+        "the array serves 0.3",
         "--find load",
     ] {
         assert!(text.contains(part), "{part}: {text}");
@@ -104,12 +104,13 @@ fn candidates_that_carry_the_load_rank_before_those_that_do_not() {
     assert_eq!(ranked(3)["difference_to_best"], Value::Null);
     let text = success(&[&["compare"][..], &stacks].concat());
     assert!(
-        text.contains("carries 0.3") && text.contains("one: Arrivals outrun the drives"),
+        text.contains("serves 0.3")
+            && text.contains("one: The drives do not keep up with the arrivals"),
         "{text}"
     );
     let text = success(&["compare", stacks[0], stacks[1]]);
     assert!(
-        text.contains("No candidate carries this load; two carries most of it"),
+        text.contains("No candidate keeps up with this load; two serves the largest part"),
         "{text}"
     );
 }
@@ -163,7 +164,7 @@ fn the_load_that_is_carried_is_found() {
     assert_eq!(ranking["candidates"][0]["name"], "four");
     let text = success(&["compare", &one, &four, "--find", "load"]);
     assert!(
-        text.contains("four bears most by load") && text.contains("% more"),
+        text.contains("four is best by load") && text.contains("% more"),
         "{text}"
     );
     // Without load a RAID 5 write takes longer than 20 ms, and no drive answers within 5 ms.
@@ -178,8 +179,8 @@ fn the_load_that_is_carried_is_found() {
         "20ms",
     ]);
     for part in [
-        "four bears most by load with a response_ms.p99 of at most 20.000 ms: ",
-        "; parity, the next, bears nothing that was tried.",
+        "four is best by load with a response_ms.p99 of at most 20.000 ms: ",
+        "; the next, parity, fails at every tried value.",
         "load, p99 ≤ 20.000 ms",
         "none tried",
     ] {
@@ -195,11 +196,11 @@ fn the_load_that_is_carried_is_found() {
         "5ms",
     ]);
     assert!(
-        text.contains("No candidate bears anything that was tried by load with a"),
+        text.contains("No candidate passes at any tried value by load with a"),
         "{text}"
     );
     let closed = small_requests(&folder, "closed", "raid0", 1, "process = \"closed\"");
-    assert!(refused(&["run", &closed, "--find", "load"]).contains("arrive by their own times"));
+    assert!(refused(&["run", &closed, "--find", "load"]).contains("needs open arrivals"));
 }
 
 #[test]
@@ -229,7 +230,7 @@ fn stacks_are_compared_by_the_streams_that_they_play() {
         (&ranking["by"], &ranking["candidates"][0]["name"]),
         (&"streams".into(), &"three".into())
     );
-    assert!(success(&find).contains("three bears most by streams"));
+    assert!(success(&find).contains("three is best by streams"));
 }
 
 #[test]
@@ -386,8 +387,8 @@ fn more_redundancy_that_answers_sooner_comes_with_its_reason() {
         "less waiting for parity",
         "(read-modify-write) in 100 % of its updates",
         "on other drives (reconstruct-write)",
-        "overwrite what the same head has just read",
-        "writes wait for others of their row",
+        "overwrite sectors that the same head has just read",
+        "for other writes of their row",
     ] {
         assert!(sentence.contains(part), "{part}: {sentence}");
     }
@@ -443,7 +444,7 @@ fn run_and_compare_say_what_a_trace_has_lost() {
     let stacks =
         ["one", "two"].map(|name| small_requests(&folder, name, "raid0", 2, &poisson(100.0)));
     let trace = folder.name("sda.blktrace.0");
-    let lost = "no file of processor 1:";
+    let lost = "the file of processor 1 is missing";
     assert!(success(&["trace", "info", &trace]).contains(lost));
 
     let text = success(&["run", &stacks[0], "--trace", &trace]);
@@ -491,7 +492,7 @@ fn every_number_of_a_page_is_one_that_json_prints() {
     for (arguments, parts) in [
         (
             vec!["run", &five],
-            &["What was measured", "five: response times by cause"][..],
+            &["Measured values", "five: response times by cause"][..],
         ),
         (
             vec!["compare", &one, &five, "--vary", vary],
@@ -514,10 +515,10 @@ fn every_number_of_a_page_is_one_that_json_prints() {
                 "600",
             ],
             &[
-                "What is borne",
-                "on the most that it bears",
+                "Largest sustained load",
+                "on the largest sustained value",
                 "five: response times by cause",
-                "What was run",
+                "Inputs of the run",
             ],
         ),
         (
@@ -538,9 +539,9 @@ fn every_number_of_a_page_is_one_that_json_prints() {
                 "2",
             ],
             &[
-                "of which the race saw parts",
+                "the race saw parts of the workload",
                 "response times by cause",
-                "What was run",
+                "Inputs of the run",
                 "Seed <data",
             ],
         ),
@@ -717,7 +718,7 @@ fn tune_says_what_its_number_is_and_what_the_whole_load_comes_to() {
     for part in [
         "mean of parts, response_ms.p99",
         "parts of the trace, of 100 requests on average and each from rest",
-        "In one run of the whole load it is ",
+        "One run of the whole load: ",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -745,7 +746,7 @@ fn tune_leaves_impossible_combinations_out_and_names_them() {
     );
     let verdict = tuned["verdict"].as_str().unwrap();
     assert!(
-        verdict.contains("Left out, for it is impossible: volume.layout=raid5 volume.drives=2 ("),
+        verdict.contains("Impossible combination: volume.layout=raid5 volume.drives=2 ("),
         "{verdict}"
     );
     let refused = refused(&[&["compare", &stack], &vary[..], &few[..2]].concat());
@@ -795,10 +796,10 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
     let sentences = advice["recommendation"].to_string();
     for part in [
         "Take raid",
-        "Of its time goes",
-        "Next comes",
+        "Of the response time go ",
+        "Second is",
         "mean time to data loss",
-        "while one is filled",
+        "during the rebuild",
     ] {
         assert!(sentences.contains(part), "{part}: {sentences}");
     }
@@ -826,7 +827,8 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
     );
     let text = std::fs::read_to_string(&page).unwrap();
     assert!(
-        text.contains("A &lt;small&gt; office") && text.contains("What would change the answer"),
+        text.contains("A &lt;small&gt; office")
+            && text.contains("Conditions that would change the answer"),
         "{}",
         text.len()
     );
@@ -938,7 +940,7 @@ fn a_mix_of_traces_is_a_load_and_what_would_shorten_one_of_them_is_refused() {
         .filter(|other| *other != first)
     {
         let named = [
-            format!("Next comes {other} of 4"),
+            format!("Second is {other} of 4"),
             format!("Why not {other} of 4"),
         ];
         assert!(

@@ -74,8 +74,8 @@ fn stopping_pays_for_a_load_of_long_pauses_and_costs_its_slowest_answers() {
     let text = success(&arguments);
     for part in [
         "Stopping pays",
-        "A stop pays that lasts",
-        "What the drives draw is assumed",
+        "A spin-down saves energy if the standby lasts",
+        "Source of the power figures: assumed",
         "always turning",
     ] {
         assert!(text.contains(part), "{part}: {text}");
@@ -144,7 +144,7 @@ fn a_drive_that_does_not_say_what_it_draws_is_named_with_what_is_missing() {
         refusals[0]["why"]
             .as_str()
             .unwrap()
-            .contains("stop and to start"),
+            .contains("spin down and up"),
         "{answer:#}"
     );
     assert_eq!(policy(&answer, "60 s")["stops_a_year"], 0.0);
@@ -170,7 +170,7 @@ fn comparisons_and_predictions_name_what_is_missing_for_watts_and_offer_to_assum
     );
     assert!(
         success(&["compare", &stack, "--assume-power"])
-            .contains("What the drives draw is assumed: ")
+            .contains("Source of the power figures: assumed: ")
     );
     let predict = ["predict", "--stack", &stack, "--no-simulation"];
     let without = json(&predict);
@@ -201,7 +201,10 @@ fn comparisons_and_predictions_name_what_is_missing_for_watts_and_offer_to_assum
         "energy.mean_w",
         "--assume-power",
     ]);
-    assert!(error.contains("must not be assumed over"), "{error}");
+    assert!(
+        error.contains("which an assumption would replace"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -423,7 +426,7 @@ fn the_queueing_model_agrees_with_a_simulation_of_what_it_holds_for_and_says_of_
         "{answer:#}"
     );
     assert_eq!(model["outside"].as_array().unwrap().len(), 0, "{answer:#}");
-    assert!(success(&arguments).contains("was found within 10 %"));
+    assert!(success(&arguments).contains("the error was at most 10 %"));
 
     let with = |set: &str| {
         json(&[&arguments[..], &["--no-simulation", "--set", set]].concat())["model"].clone()
@@ -441,7 +444,7 @@ fn the_queueing_model_agrees_with_a_simulation_of_what_it_holds_for_and_says_of_
     );
     let closed = "workload.arrivals={ process = \"closed\", outstanding = 4 }";
     let error = refused(&[&arguments[..], &["--set", closed]].concat());
-    assert!(error.contains("waits for answers"), "{error}");
+    assert!(error.contains("waits for completions"), "{error}");
 }
 
 #[test]
@@ -500,7 +503,9 @@ fn the_picture_of_the_power_has_a_line_a_drive_and_adds_up_to_the_energy() {
         "{error}"
     );
     let assumed = fullstroke(&[&["run", &silent, "--assume-power", "--json"], &plot[..]].concat());
-    assert!(String::from_utf8_lossy(&assumed.stderr).contains("what the drives draw is assumed: "));
+    assert!(
+        String::from_utf8_lossy(&assumed.stderr).contains("source of the power figures: assumed: ")
+    );
     let assumed: Value = serde_json::from_slice(&assumed.stdout).unwrap();
     assert!(
         assumed["energy"]["mean_w"].as_f64().unwrap() > 5.0,

@@ -66,7 +66,7 @@ fn an_aged_file_system_is_drawn() {
     for part in [
         "ext4 on 256MiB",
         "block groups",
-        "extents a file",
+        "extents per file",
         "device page",
         "Each line a block group",
     ] {

@@ -88,7 +88,7 @@ fn a_plan_with_floors_is_met_or_refused_with_the_best() {
     success(&["stack", "check", &file]);
     let error = refused(&[&base[..], &["--floor", "60GB@55"]].concat());
     assert!(
-        error.contains("zones[0].floor_mb_per_s") && error.contains("the most that can be had"),
+        error.contains("zones[0].floor_mb_per_s") && error.contains("the highest possible floor"),
         "{error}"
     );
     let error = refused(&[&base[..], &["--floor", "60GB"]].concat());
@@ -219,7 +219,7 @@ fn stacks_that_cannot_be_are_refused_at_their_key() {
         (
             "layout = \"lzvs\"\ndrives = 2\nblocking = \"8GiB\"\n",
             "volume.blocking",
-            "choose a smaller one",
+            "choose a smaller chunk",
         ),
         ("layout = \"lzvs\"\ndrives = 3\n", "volume.members", "has 3"),
         (
@@ -235,7 +235,7 @@ fn stacks_that_cannot_be_are_refused_at_their_key() {
         (
             "layout = \"lzvs-geo\"\ndrives = 2\n[[volume.zones]]\nsize = \"1GB\"\nfloor_mb_per_s = 99\n",
             "zones[0].floor_mb_per_s",
-            "can be had",
+            "highest possible floor",
         ),
         (
             "layout = \"lzvs-geo\"\n[[volume.members]]\ncount = 2\nlayout = \"raid0\"\n",

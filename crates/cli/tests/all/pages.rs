@@ -121,12 +121,7 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
             arguments: owned(&["compare", &five, &ten]),
             columns: &[
                 ("Candidates by", "response_ms.mean", "candidates", "value"),
-                (
-                    "What their volumes",
-                    "usable",
-                    "candidates",
-                    "volume.usable_bytes",
-                ),
+                ("Volumes", "usable", "candidates", "volume.usable_bytes"),
             ],
             figure: &["mean response time (ms)", "five", "queue"],
         },
@@ -148,7 +143,12 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
         Kind {
             name: "find",
             arguments: owned(&["compare", &five, &ten, "--find", "load"]),
-            columns: &[("What each bears", "too much", "candidates", "too_much")],
+            columns: &[(
+                "Largest sustained load",
+                "too much",
+                "candidates",
+                "too_much",
+            )],
             figure: &["load (multiples of this one)", "five"],
         },
         Kind {
@@ -455,7 +455,7 @@ fn pages_and_figures_of_every_kind_are_sound_in_a_browser() {
     assert!(text.contains("1 was not run yet"), "{text}");
     let page = std::fs::read_to_string(&unmeasured).unwrap();
     assert!(
-        page.contains("Nothing was run of it yet; fullstroke study run test-2020/disciplines does")
+        page.contains("The study was not run yet; run fullstroke study run test-2020/disciplines")
     );
     if let Some(browser) = &mut browser {
         browser.show(&format!("file://{unmeasured}"));

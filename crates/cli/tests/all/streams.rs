@@ -203,7 +203,7 @@ fn what_cannot_be_streamed_is_refused() {
         |more: &[&str]| refused(&[&["stream-test", "--rate", "1Mbit/s", "--on"], more].concat());
     assert!(refused(&["/nowhere/at/all"]).contains("No such file"));
     assert!(
-        refused(&[path, "--file-size", "1000000GiB", "--files", "1"]).contains("are free there")
+        refused(&[path, "--file-size", "1000000GiB", "--files", "1"]).contains("of free space")
     );
     assert!(refused(&[path, "--read-size", "1000B"]).contains("--read-size: found 1000B"));
     assert!(

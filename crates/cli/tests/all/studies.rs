@@ -296,7 +296,7 @@ fn a_cluster_gives_what_threads_give_and_what_it_gave_is_kept() {
     let said = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.code(), Some(2));
     assert!(
-        said.contains("5 of 12 runs came back and are kept: the last worker went home"),
+        said.contains("5 of 12 runs returned and are kept: the last worker went home"),
         "{said}"
     );
     let ran = on_cluster(&there, &pretend_cluster(&there, 100));
@@ -322,7 +322,7 @@ fn a_cluster_gives_what_threads_give_and_what_it_gave_is_kept() {
 fn a_worker_refuses_another_build_and_other_files() {
     let other = refused(&["study", "work", "--build", "0.0.1-of-old"]);
     assert!(
-        other.contains("expected 0.0.1-of-old, the one that asks"),
+        other.contains("expected 0.0.1-of-old, the build of the caller"),
         "{other}"
     );
     let studies = Studies::new(STUDY);
@@ -337,7 +337,7 @@ fn a_worker_refuses_another_build_and_other_files() {
     fs::write(&python, script).unwrap();
     let said = String::from_utf8(on_cluster(&studies, &python).stderr).unwrap();
     assert!(
-        said.contains("12 of 12 runs failed") && said.contains("are others here"),
+        said.contains("12 of 12 runs failed") && said.contains("differ on this machine"),
         "{said}"
     );
 }
@@ -448,7 +448,7 @@ fn a_damaged_results_file_is_named() {
     fs::write(&file, "no Parquet").unwrap();
     let error = refused(&studies.arguments(&["check"]));
     assert!(
-        error.contains(file.to_str().unwrap()) && error.contains("delete it"),
+        error.contains(file.to_str().unwrap()) && error.contains("delete the file"),
         "{error}"
     );
     fs::remove_file(&file).unwrap();

@@ -129,7 +129,7 @@ fn what_several_workloads_cannot_be_is_refused_with_its_place() {
         (
             "name = \"front\"",
             "name = \"front\"\nbackground = true",
-            "nothing ends the run",
+            "the run never ends",
         ),
         (
             "seed = 5",

@@ -326,7 +326,7 @@ fn an_array_keeps_its_bytes_through_kills_failures_and_other_orders_of_its_membe
         .write(0, &pattern(4096, 5), CommandFlags::empty())
         .unwrap();
     expected[..4096].copy_from_slice(&pattern(4096, 5));
-    assert!(success(&["array", "add", &socket, &place.member(2)]).contains("what it has missed"));
+    assert!(success(&["array", "add", &socket, &place.member(2)]).contains("the missed changes"));
     served.until("whole");
     assert!(success(&["array", "scrub", &socket]).contains(" 0 sectors of parity"));
     served.stop();
@@ -387,7 +387,7 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
     assert!(error.contains("member4` is named twice"), "{error}");
     std::os::unix::fs::symlink(place.member(4), place.member(7)).unwrap();
     let error = refused(&strings(&create(&[4, 7], &["--layout", "raid1"])));
-    assert!(error.contains("are one device, named twice"), "{error}");
+    assert!(error.contains("are the same device"), "{error}");
     // The error names the chunk size that fits the journal.
     let error = refused(&strings(&create(
         &[3, 4, 5],
@@ -705,7 +705,7 @@ fn what_was_taken_for_granted_and_what_is_not_used_is_said() {
         "{made}"
     );
     assert!(
-        made.contains("member1` are not used: others are smaller"),
+        made.contains("member1` are not used, because other members are smaller"),
         "{made}"
     );
     assert!(!made.contains("member0` are not used"), "{made}");
@@ -1027,7 +1027,8 @@ fn a_full_host_disk_halts_the_array_with_all_that_was_answered_and_with_room_it_
         } else {
             let said = served.stop_halted();
             assert!(
-                said.contains("No space left on device") && said.contains("assemble it again"),
+                said.contains("No space left on device")
+                    && said.contains("assemble the array again"),
                 "{said}"
             );
         }

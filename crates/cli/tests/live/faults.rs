@@ -329,7 +329,7 @@ fn the_last_copy_that_a_device_refuses_to_write_halts_the_array_with_all_that_wa
     drop(client);
     let said = served.stop_halted();
     assert!(
-        said.contains(&place.member(1)) && said.contains("assemble it again"),
+        said.contains(&place.member(1)) && said.contains("assemble the array again"),
         "{said}"
     );
     disks.iter().for_each(|disk| disk.faults(Faults::default()));
@@ -437,7 +437,7 @@ fn a_replay_names_the_request_that_a_device_refuses_and_counts_those_that_it_tol
         let said = [
             "(write, sector ",
             "No space left on device",
-            "what it stands on is full",
+            "the file system of the target is full",
         ];
         assert!(
             said.iter().all(|part| error.contains(part)),

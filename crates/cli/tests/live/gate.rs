@@ -333,7 +333,7 @@ fn an_array_that_listens_to_the_world_says_so_and_lets_in_whom_it_is_told_to() {
     let open = ["--tcp", "0.0.0.0:0", "--metrics", "0.0.0.0:0"];
     let text = printed(&strings(&arguments(&open)), "orders at ");
     assert!(
-        text.contains("may read and write all bytes") && text.contains("may read all numbers"),
+        text.contains("may read and write all bytes") && text.contains("can read all numbers"),
         "{text}"
     );
     let named = [&open[..], &["--allow", "10.0.0.0/8,127.0.0.1"]].concat();

@@ -145,7 +145,7 @@ fn drives_whose_cables_fell_out_come_back_with_their_bytes() {
     server.ctl(&["fail", "3"]);
     let message = server.ctl(&["restore", "3", "--re-add"]);
     assert!(
-        message.contains("drive 3 is back with its bytes"),
+        message.contains("drive 3 is re-added with its bytes"),
         "{message}"
     );
     mirror.read_all("degraded again");
@@ -161,7 +161,7 @@ fn drives_whose_cables_fell_out_come_back_with_their_bytes() {
         crate::common::fullstroke(&["ctl", socket.to_str().unwrap(), "restore", "1", "--re-add"]);
     assert_ne!(refused.status.code(), Some(0));
     assert!(
-        String::from_utf8_lossy(&refused.stderr).contains("restore it as an empty one"),
+        String::from_utf8_lossy(&refused.stderr).contains("restore it as an empty member"),
         "{refused:?}"
     );
     mirror.read_all("still degraded");
@@ -284,7 +284,7 @@ fn a_drive_that_was_rebuilt_is_alive_whatever_the_stack_file_says() {
     let server = place.serve_stored();
     mirror.client = server.client();
     assert_eq!(count(&server.states(), "alive"), 4);
-    mirror.read_all("started again");
+    mirror.read_all("restarted");
     let ios = |server: &Server| {
         server.status()["exports"][0]["drives"][1]["ios"]
             .as_u64()

@@ -54,7 +54,7 @@ impl Branch {
     ) -> Branch {
         assert!(
             arms.iter().all(|arm| matches!(arm.kind, Kind::Arm(_))),
-            "what stands below a drive are its arms"
+            "only arms are below a drive"
         );
         Branch::new(node, arms, Kind::Drive(tracks))
     }

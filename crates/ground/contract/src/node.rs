@@ -91,12 +91,12 @@ pub trait Node: Any + Send {
     /// Handles a request that arrives at the upper port `from`. The completion goes back through
     /// the same port.
     fn submit(&mut self, _now: Time, _from: Port, _request: Request, _cx: &mut Cx<'_>) {
-        unreachable!("a node with somebody above it says what it does with requests")
+        unreachable!("a node below another node implements the handling of requests")
     }
 
     /// Handles the completion of a request that this node issued at the lower port `from`.
     fn completed(&mut self, _now: Time, _from: Port, _completion: Completion, _cx: &mut Cx<'_>) {
-        unreachable!("a node that issues requests says what it does with completions")
+        unreachable!("a node that issues requests implements the handling of completions")
     }
 
     /// Wakes the node at the time that it asked for, or at any other time.

@@ -91,15 +91,29 @@ pub fn known_keys(schema: &Schema) -> Vec<String> {
 }
 
 /// Returns ` (did you mean `x`?)` if an entry of `known` is similar to `name`, otherwise an empty
-/// string.
+/// string. Upper and lower case count as equal. Both names must have the same digits, in any order,
+/// because digits carry the meaning of a name: `raid50` is not a misspelt `raid0`, nor `p9` a
+/// misspelt `p95`.
 pub fn nearest(name: &str, known: &[&str]) -> String {
+    let lower = name.to_lowercase();
     known
         .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), *candidate))
+        .filter(|candidate| digits(candidate) == digits(name))
+        .map(|candidate| {
+            let distance = strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
+            (distance, *candidate)
+        })
         .filter(|(distance, candidate)| *distance <= (candidate.len().max(name.len()) / 2).max(1))
         .min()
         .map(|(_, candidate)| format!(" (did you mean `{candidate}`?)"))
         .unwrap_or_default()
+}
+
+/// Returns the digits of `name` in ascending order.
+fn digits(name: &str) -> Vec<char> {
+    let mut digits: Vec<char> = name.chars().filter(char::is_ascii_digit).collect();
+    digits.sort_unstable();
+    digits
 }
 
 /// Returns serde_json's message without line and column. The position refers to JSON text, while
@@ -109,5 +123,32 @@ fn without_position(error: &serde_json::Error) -> String {
     match text.rfind(" at line ") {
         Some(at) => text[..at].to_owned(),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suggestion_has_the_digits_of_the_name() {
+        let layouts = ["jbod", "raid0", "raid1", "raid10", "raid5", "raid6"];
+        for name in ["raidz", "raidz2", "raid50", "raid60", "raid", "raid2"] {
+            assert_eq!(nearest(name, &layouts), "", "{name}");
+        }
+        for name in ["RAID6", "raid-6", "rais6", "riad6"] {
+            assert_eq!(
+                nearest(name, &layouts),
+                " (did you mean `raid6`?)",
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_suggestion_is_similar() {
+        let elevators = ["noop", "c-scan", "mq-deadline"];
+        assert_eq!(nearest("cscan", &elevators), " (did you mean `c-scan`?)");
+        assert_eq!(nearest("bfq", &elevators), "");
     }
 }

@@ -245,7 +245,7 @@ impl Counter {
     pub const POWER: Counter = reported(Reported {
         key: "mean_w",
         number: |drive, _| Number::Real(drive.power.map_or(f64::NAN, |power| power.mean_power().0)),
-        metric: less("what the drive drew"),
+        metric: less("mean power of the drive, in watts"),
     });
 
     /// Requests in the drive.
@@ -275,7 +275,7 @@ impl Counter {
     pub const SEEK: Counter = reported(Reported {
         key: "seek_ms",
         number: |drive, _| mean_ms(drive, drive.seek),
-        metric: less("seek time for each I/O, what read-ahead and destaging take included"),
+        metric: less("seek time per I/O, including read-ahead and destaging"),
     });
 
     /// Cylinders crossed to the first track.

@@ -94,14 +94,16 @@ pub struct TextError {
 pub enum UnknownTracks {
     /// A controller hides the tracks.
     #[error(
-        "nobody sees the tracks behind a controller; give the drives' table, tracks = \"FILE\" in [volume]"
+        "a controller hides the tracks; give the table of the drives, tracks = \"FILE\" in [volume]"
     )]
     BehindController,
     /// The device is a file of a file system.
-    #[error("the host's disk is a file, whose tracks it cannot know")]
+    #[error("the host's disk is a file; the tracks of a file are unknown")]
     File,
     /// Neighbouring addresses of a volume lie on different drives.
-    #[error("the addresses of {volume} change drives, and no track of one is a track of it")]
+    #[error(
+        "the addresses of {volume} alternate between drives, so a drive's tracks are no tracks of the volume"
+    )]
     ChangeDrives {
         /// The volume, in words.
         volume: String,

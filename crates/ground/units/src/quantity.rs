@@ -16,13 +16,33 @@ pub enum QuantityError {
         /// Known units.
         expected: &'static str,
     },
+    /// The number has no unit, where a unit is required.
+    #[error("`{0}` has no unit; write `{0}TB`, `{0}GiB` or another of {BYTE_UNITS_EXPECTED}")]
+    NoUnit(String),
+    /// The unit has a small b, so that its base is uncertain.
+    #[error(
+        "`{number}{unit}` is ambiguous; write `{number}{binary}` for a power of 1024, or `{number}{decimal}` for a power of 1000"
+    )]
+    Ambiguous {
+        /// Text before the unit.
+        number: String,
+        /// Unit as written.
+        unit: String,
+        /// Unit that is a power of 1024.
+        binary: String,
+        /// Unit that is a power of 1000.
+        decimal: String,
+    },
     /// The value does not fit, or is not a multiple of the smallest unit.
-    #[error("`{0}` is out of range, or no whole number of the smallest unit")]
+    #[error("`{0}` is out of range, or not a whole number of the smallest unit")]
     OutOfRange(String),
     /// The span is longer than [`crate::Duration::LONGEST`].
-    #[error("`{0}` is longer than 100 years (876000h), the longest span that is understood")]
+    #[error("`{0}` exceeds the longest span, 100 years (876000h)")]
     TooLong(String),
 }
+
+/// The byte units that error messages list.
+const BYTE_UNITS_EXPECTED: &str = "B, KiB, MiB, GiB, TiB (1024), KB, MB, GB, TB (1000)";
 
 const BYTE_UNITS: &[(&str, u64)] = &[
     ("", 1),
@@ -48,14 +68,33 @@ const RATE_UNITS: &[(&str, u64)] = &[
     ("GBIT/S", 1_000_000_000),
 ];
 
-/// Reads a size: `64KiB`, `1.5GiB`, `20TB`, `512`. A bare letter is binary (`4K` = 4096), as in fio
-/// and the kernel.
+/// Reads a size: `64KiB`, `1.5GiB`, `20TB`, `512`. A bare letter is binary (`4k` = 4096), as in fio
+/// and the kernel. A unit with a small b, such as `64kb`, is refused, because fio reads 65,536
+/// bytes there and the SI prefix means 64,000. `kB` is SI, and is read as 1000.
 pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
-    parse(
-        text,
-        BYTE_UNITS,
-        "B, KiB, MiB, GiB, TiB (1024), KB, MB, GB, TB (1000)",
-    )
+    let (number, unit) = split(text)?;
+    let prefix = unit.strip_suffix('b').filter(|prefix| prefix.len() == 1);
+    if let Some(prefix) = prefix.filter(|prefix| "kmgtKMGT".contains(prefix)) {
+        let prefix = prefix.to_uppercase();
+        return Err(QuantityError::Ambiguous {
+            number: number.to_owned(),
+            unit: unit.to_owned(),
+            binary: format!("{prefix}iB"),
+            decimal: format!("{prefix}B"),
+        });
+    }
+    scaled(text, number, unit, BYTE_UNITS, BYTE_UNITS_EXPECTED)
+}
+
+/// Reads a size that a person types, as [`parse_bytes`], but refuses a number without a unit: in
+/// `--usable 20` the person means 20 TB rather than 20 bytes. `0` needs no unit.
+pub(crate) fn parse_bytes_with_unit(text: &str) -> Result<u64, QuantityError> {
+    let (number, unit) = split(text)?;
+    let zero = number.bytes().all(|digit| b"0.".contains(&digit));
+    if unit.is_empty() && !zero {
+        return Err(QuantityError::NoUnit(number.to_owned()));
+    }
+    parse_bytes(text)
 }
 
 /// Reads bits per second: `200kbit/s`, `25Mbit/s`. The unit is required, because bits and bytes are
@@ -69,6 +108,12 @@ pub(crate) fn parse(
     units: &[(&str, u64)],
     expected: &'static str,
 ) -> Result<u64, QuantityError> {
+    let (number, unit) = split(text)?;
+    scaled(text, number, unit, units, expected)
+}
+
+/// Splits a quantity into its number and its unit, both without spaces around.
+fn split(text: &str) -> Result<(&str, &str), QuantityError> {
     let text = text.trim();
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -77,14 +122,25 @@ pub(crate) fn parse(
     if !number.starts_with(|c: char| c.is_ascii_digit()) {
         return Err(QuantityError::NoNumber(text.to_owned()));
     }
-    let unit_name = unit.trim().to_uppercase();
+    Ok((number, unit.trim()))
+}
+
+/// Returns `number` in `unit`, in the smallest unit.
+fn scaled(
+    text: &str,
+    number: &str,
+    unit: &str,
+    units: &[(&str, u64)],
+    expected: &'static str,
+) -> Result<u64, QuantityError> {
+    let unit_name = unit.to_uppercase();
     let Some(&(_, scale)) = units.iter().find(|(name, _)| *name == unit_name) else {
         return Err(QuantityError::UnknownUnit {
-            found: unit.trim().to_owned(),
+            found: unit.to_owned(),
             expected,
         });
     };
-    scale_decimal(number, scale).ok_or_else(|| QuantityError::OutOfRange(text.to_owned()))
+    scale_decimal(number, scale).ok_or_else(|| QuantityError::OutOfRange(text.trim().to_owned()))
 }
 
 /// Returns `number` (a decimal) times `scale`, exactly. `None` if the product is not an integer or
@@ -137,12 +193,37 @@ mod tests {
             ("64KiB", 65_536),
             ("64 KiB", 65_536),
             ("4k", 4_096),
+            ("64kib", 65_536),
+            ("64kB", 64_000),
+            ("64KB", 64_000),
             ("1.5MiB", 1_572_864),
             ("20TB", 20_000_000_000_000),
             ("4.51GB", 4_510_000_000),
         ] {
             assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
         }
+    }
+
+    #[test]
+    fn a_unit_with_a_small_b_is_refused_with_both_readings() {
+        for text in ["64kb", "64 Kb"] {
+            let message = parse_bytes(text).unwrap_err().to_string();
+            assert!(
+                message.contains("`64KiB`") && message.contains("`64KB`"),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_person_has_to_give_a_unit() {
+        for text in ["20", " 1.5 "] {
+            let message = parse_bytes_with_unit(text).unwrap_err().to_string();
+            let spelling = format!("`{}TB`", text.trim());
+            assert!(message.contains(&spelling), "{message}");
+        }
+        assert_eq!(parse_bytes_with_unit("0"), Ok(0));
+        assert_eq!(parse_bytes_with_unit("512B"), Ok(512));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Addresses and amounts of storage, and the two units of energy.
 
 use crate::overflow;
-use crate::quantity::{format_bytes, parse_bytes};
+use crate::quantity::{format_bytes, parse_bytes, parse_bytes_with_unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -63,7 +63,7 @@ fn within_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Er
 }
 
 /// A number of bytes. Configuration files write the size with a unit, `"64KiB"`, or as a plain
-/// integer of bytes.
+/// integer of bytes. On the command line a size needs its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
@@ -256,7 +256,7 @@ impl fmt::Display for Bytes {
 impl std::str::FromStr for Bytes {
     type Err = crate::QuantityError;
     fn from_str(text: &str) -> Result<Bytes, crate::QuantityError> {
-        parse_bytes(text).map(Bytes)
+        parse_bytes_with_unit(text).map(Bytes)
     }
 }
 impl Serialize for Bytes {
@@ -281,7 +281,7 @@ impl<'de> Deserialize<'de> for Bytes {
                     .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(bytes), &self))
             }
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Bytes, E> {
-                text.parse().map_err(E::custom)
+                parse_bytes(text).map(Bytes).map_err(E::custom)
             }
         }
         deserializer.deserialize_any(Visitor)

@@ -60,7 +60,7 @@ impl<'a> Fields<'a> {
                 self.block.at,
                 key,
                 found,
-                "it, since the block needs it",
+                "this key, which is required",
             )
         })
     }

@@ -85,7 +85,7 @@ pub(crate) fn below_layer(
     let advised = |error: UnknownTracks| {
         ConfigError::new(
             "track_aligned",
-            format!("{error}; give it to [host.members], or leave it out"),
+            format!("{error}; move the key to [host.members], or remove the key"),
         )
     };
     tracks().map(Some).map_err(advised)
@@ -100,13 +100,11 @@ fn check_coordination(
     let weighed = members.is_some_and(HostConfig::weighs_queues);
     match told {
         Some(_) if !weighed => {
-            let message = "nobody weighs the queues; give [host.members] an elevator with queue_weight, such as \
-                           cfq, or leave it out";
+            let message = "no elevator uses the queue lengths; give [host.members] an elevator with queue_weight, such as cfq, or remove this key";
             Err(ConfigError::new("coordinate", message))
         }
         None if weighed => {
-            let message = "found none, and host.members.queue_weight weighs what it says; say \"longest\" or \
-                           \"shortest\", or leave queue_weight out";
+            let message = "host.members.queue_weight needs this key; set \"longest\" or \"shortest\", or remove queue_weight";
             Err(ConfigError::new("coordinate", message))
         }
         _ => Ok(()),
@@ -210,7 +208,7 @@ impl Stack {
         if self.hosts.is_some() {
             return Err(refuse(
                 "hosts",
-                "several hosts have a file system each; expected one [host]",
+                "each of several hosts has a file system; expected one [host]",
             ));
         }
         let tracks = self
@@ -224,7 +222,7 @@ impl Stack {
         let programs = programs.ok_or_else(|| {
             refuse(
                 "host.files",
-                "there are no files: the workload is none of programs",
+                "the stack has no files, because its workload is not a program",
             )
         })?;
         let capacity = self
@@ -259,17 +257,17 @@ impl Stack {
     pub fn serve(&self) -> Result<Service, StackError> {
         if self.hosts.is_some() {
             let message =
-                "several hosts run their own workloads; a stack that is served has clients instead";
+                "several hosts run their own workloads; a served stack has clients instead";
             return Err(self.document.error(ConfigError::new("hosts", message)));
         }
         if self.host.files().is_some() {
             let message =
-                "clients have file systems of their own; leave it out of a stack that is served";
+                "clients have their own file systems; remove this table from a served stack";
             return Err(self.document.error(ConfigError::new("host.files", message)));
         }
         if self.host.has_memory() {
             let message =
-                "clients have page caches of their own; leave it out of a stack that is served";
+                "clients have their own page caches; remove this table from a served stack";
             return Err(self
                 .document
                 .error(ConfigError::new("host.memory", message)));
@@ -278,7 +276,7 @@ impl Stack {
             .check_served()
             .map_err(|error| self.document.error(error))?;
         if self.host.keeps_pushed() {
-            let message = "clients keep what they have read themselves; leave it out of a stack that is served";
+            let message = "clients have their own caches; remove this table from a served stack";
             return Err(self
                 .document
                 .error(ConfigError::new("host.pushed", message)));
@@ -466,7 +464,8 @@ impl Stack {
     /// Checks that the host can have a layer above each drive.
     fn check_members_of_host(&self) -> Result<(), ConfigError> {
         if self.host.weighs_queues() {
-            let message = "nothing above says how long queues are; give it to [host.members]";
+            let message =
+                "the layer above does not know the queue lengths; move the key to [host.members]";
             return Err(ConfigError::new("host.queue_weight", message));
         }
         if self.host.members().is_none() {
@@ -475,10 +474,9 @@ impl Stack {
         let message = if self.volume.is_drive() {
             "the volume is a single drive and has no members; give the keys to [host] itself"
         } else if self.controller.is_some() {
-            "the members stand behind a controller, which the host cannot pass; \
-             leave [controller] or these keys out"
+            "the members are behind a controller, which the host cannot bypass; remove [controller] or these keys"
         } else if self.link.is_some() {
-            "these layers would stand between the link and the drives; leave [link] or these keys out"
+            "these layers would be between the link and the drives; remove [link] or these keys"
         } else {
             return Ok(());
         };
@@ -548,7 +546,7 @@ impl Stack {
             Some("the controller's memory would answer for the medium; leave [controller] out")
         } else if self.host.members().is_some() {
             Some(
-                "requests are merged above each drive, those that verify as well; leave [host.members] out",
+                "requests are merged above each drive, including verifying requests; remove [host.members]",
             )
         } else if self.volume.fatal_failures()? > 1 {
             Some("copies and parity would not be read again; expected a layout without redundancy")
@@ -564,7 +562,7 @@ impl Stack {
             Err("the controller's memory would answer for the media; leave [controller] out")
         } else if self.host.members().is_some() {
             Err(
-                "requests are merged above each drive, those that verify as well; leave [host.members] out",
+                "requests are merged above each drive, including verifying requests; remove [host.members]",
             )
         } else if self.volume.has_xor() {
             Err(
@@ -697,7 +695,7 @@ impl VolumeSpec {
         }
         let message = format!(
             "the members of `{path}` are drives and volumes, and a link joins drives; \
-             make the drives volumes of one drive, which then have links of their own, or leave [link] out"
+             make each drive a volume of one drive, which then has its own link, or remove [link]"
         );
         Err(ConfigError::new("link", message))
     }
@@ -720,7 +718,7 @@ impl VolumeSpec {
             unreachable!("a drive has no layout")
         };
         if !rebuild.members().is_empty() {
-            let message = "the disks of an xor array are modelled whole: none is rebuilt";
+            let message = "disks of an xor array do not support rebuilds";
             return Err(ConfigError::new("rebuild", message).below(path));
         }
         if host.is_some() {

@@ -2,6 +2,7 @@
 
 use crate::build::{Run, VolumeSpec};
 use crate::document::Document;
+use crate::homes;
 use crate::hosts::Hosts;
 use crate::link::LinkSpec;
 use crate::opportunities::Opportunities;
@@ -104,7 +105,7 @@ impl Stack {
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         overrides.apply(&mut document)?;
         let known: Vec<String> = KEYS.iter().map(|&key| key.to_owned()).collect();
-        check_known(document.values(), &known).map_err(|error| document.error(error))?;
+        homes::check(document.values(), &known).map_err(|error| document.error(error))?;
         let hosts = Hosts::read(&document, &folder)?;
         let workloads = Workloads::read(
             document.values(),

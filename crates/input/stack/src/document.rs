@@ -180,15 +180,15 @@ impl Document {
 /// A path in a document that cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum PathError {
-    #[error("`{path}` is no path of keys, such as volume.chunk")]
+    #[error("`{path}` is not a path of keys, such as volume.chunk")]
     Name { path: String },
     #[error("`{part}` has no whole number in [ ]")]
     Index { part: String },
     #[error("`{path}`: the array has {items} items, from [0]")]
     NoItem { path: String, items: usize },
-    #[error("`{path}`: what stands before `{key}` is no table")]
+    #[error("`{path}`: the value before `{key}` is not a table")]
     NoTable { path: String, key: String },
-    #[error("`{path}`: what stands before `[{index}]` is no array")]
+    #[error("`{path}`: the value before `[{index}]` is not an array")]
     NoArray { path: String, index: usize },
 }
 

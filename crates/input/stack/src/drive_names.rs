@@ -11,13 +11,13 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum DriveNameError {
     #[error(
-        "there is no such drive in the library{near}; `fullstroke drive list` shows them; a file's name ends in .toml"
+        "there is no such drive in the library{near}; `fullstroke drive list` shows all drives; the name of a drive file ends in .toml"
     )]
     None {
         /// Suggestion of the most similar name, or empty.
         near: String,
     },
-    #[error("may mean several drives of the library; say which: {names}")]
+    #[error("may mean several drives of the library; name one of: {names}")]
     Several { names: String },
 }
 

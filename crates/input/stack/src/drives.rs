@@ -90,7 +90,7 @@ pub fn import(name: &str, folder: &Path) -> Option<Result<Imported, StackError>>
                 let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
                 if disks.len() > 1 {
                     let message = format!(
-                        "describes several disks; say which, as in {file}#{}; found {}",
+                        "describes several disks; choose one, as in {file}#{}; found {}",
                         names[0],
                         names.join(", ")
                     );
@@ -171,7 +171,12 @@ pub(crate) fn load_with(
     if let Some(imported) = import(name, folder) {
         let mut values = match serde_json::to_value(imported?.config) {
             Ok(Value::Object(values)) => values,
-            other => return Err(StackError::whole(name, format!("is no table: {other:?}"))),
+            other => {
+                return Err(StackError::whole(
+                    name,
+                    format!("is not a table: {other:?}"),
+                ));
+            }
         };
         merge(&mut values, settings);
         let config = read(&values)

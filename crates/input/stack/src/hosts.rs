@@ -84,7 +84,7 @@ impl Hosts {
             None if document.values().contains_key("shared") => {
                 return refuse(
                     "shared",
-                    "there is nobody to share: it stands between [[hosts]] and the volume".into(),
+                    "[shared] needs several hosts: it lies between [[hosts]] and the volume".into(),
                 );
             }
             None => return Ok(None),
@@ -97,7 +97,7 @@ impl Hosts {
         {
             return refuse(
                 key,
-                "found beside [[hosts]]; each of them has its own".into(),
+                "found beside [[hosts]]; move it into each of the [[hosts]]".into(),
             );
         }
         let shared = document
@@ -146,7 +146,7 @@ impl Hosts {
             "found {} hosts, {lenders} of them with memory",
             self.hosts.len()
         );
-        let message = format!("{found}; expected two or more, and one with memory at least");
+        let message = format!("{found}; expected two or more hosts, at least one with memory");
         Err(ConfigError::new("cooperation", message))
     }
 
@@ -156,7 +156,7 @@ impl Hosts {
         if self.shared.has_files() {
             let sizeless = self.hosts.iter().position(|host| host.keys.size.is_none());
             if let Some(index) = sizeless {
-                let message = "found none; the host's disk is a file of [shared.files]: say how large it is, as size = \"20GB\"";
+                let message = "missing; the host's disk is a file of [shared.files]: set its size, as size = \"20GB\"";
                 return Err(ConfigError::new(format!("hosts[{index}].size"), message));
             }
         }
@@ -167,9 +167,9 @@ impl Hosts {
             .filter_map(|(index, host)| Some((index, host.keys.at?)));
         for (index, at) in places {
             let message = if self.shared.addresses() == Addresses::Whole {
-                "has no effect where each host has all addresses; leave it out".to_owned()
+                "has no effect if each host has all addresses; remove the key".to_owned()
             } else if self.shared.has_files() {
-                "the host's disk is a file, and lies where the file system of [shared.files] puts it; leave it out".into()
+                "the host's disk is a file, placed by the file system of [shared.files]; remove the key".into()
             } else if !at.0.is_multiple_of(SECTOR_BYTES) {
                 format!("found {at}; expected a multiple of {SECTOR_BYTES} bytes")
             } else {
@@ -439,7 +439,7 @@ fn read_host(
     if before.iter().any(|other| other.keys.name == keys.name) {
         return refuse(
             "name",
-            &format!("found `{}` twice; hosts are told apart by name", keys.name),
+            &format!("found `{}` twice; each host needs its own name", keys.name),
         );
     }
     if keys.weight == 0 {
@@ -448,7 +448,7 @@ fn read_host(
     if of_layer.contains_key("members") {
         return refuse(
             "members",
-            "the members of the array are not this host's; what is shared stands between",
+            "the members of the array do not belong to this host; the shared layer is between",
         );
     }
     let layer = HostConfig::read(&of_layer)

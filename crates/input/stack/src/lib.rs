@@ -5,6 +5,7 @@
 //! | `document.rs` | a TOML file that remembers the line of each key |
 //! | `drives.rs`, `drive_names.rs` | the drive library and drive files; the drive for a user's name |
 //! | `config.rs` | the stack file |
+//! | `homes.rs` | the table of a key that was written without its table |
 //! | `overrides.rs` | changes by the command line |
 //! | `files.rs` | the list of files of a stack |
 //! | `workloads.rs`, `workload.rs`, `workload/` | workloads: one or several; the kinds |
@@ -16,7 +17,7 @@
 //! | `stripes.rs` | the map of a volume's addresses to members, for the host above |
 //! | `tracks.rs` | the known tracks above drives, an array, a controller |
 //! | `schema.rs` | the JSON schemas of stack and drive files |
-//! | `reference.rs` | the reference page |
+//! | `reference.rs` | the reference pages |
 
 mod build;
 mod config;
@@ -28,6 +29,7 @@ pub mod drives;
 mod error;
 pub mod facts;
 mod files;
+mod homes;
 mod hosts;
 mod layouts;
 mod link;
@@ -52,5 +54,5 @@ pub use files::files;
 pub use hosts::HostNodes;
 pub use overrides::{Overrides, Stops};
 pub use rebuild::RebuiltMember;
-pub use reference::reference;
+pub use reference::{ReferencePage, reference};
 pub use schema::drive as drive_schema;

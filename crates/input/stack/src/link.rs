@@ -45,7 +45,7 @@ impl LinkSpec {
             None => {
                 return Err(ConfigError::new(
                     "kind",
-                    format!("the link has no kind; say one of {}", names()),
+                    format!("the link has no kind; set one of {}", names()),
                 ));
             }
         };

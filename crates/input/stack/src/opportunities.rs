@@ -86,11 +86,10 @@ impl Opportunities {
         for (index, word) in self.words()?.into_iter().enumerate() {
             let message = match word {
                 Word::Pull if !memory => {
-                    "no host has [host.memory], so that nobody has anything dirty to ask for; describe it, or leave \
-                     this out"
+                    "no host has [host.memory], so there are no dirty data to ask for; add [host.memory], or remove this opportunity"
                 }
                 Word::Push if !pushed => {
-                    "no host has [host.pushed], so that nobody keeps what is offered; describe it, or leave this out"
+                    "no host has [host.pushed], so no host keeps offered data; add [host.pushed], or remove this opportunity"
                 }
                 _ => continue,
             };
@@ -112,8 +111,7 @@ impl Opportunities {
         {
             None => Ok(()),
             Some(index) => {
-                let message = "it reads and writes on its own, which the bytes of a stack that is served do not \
-                               follow; leave it out";
+                let message = "it issues I/O of its own, which the bytes of a served stack cannot follow; remove it";
                 Err(ConfigError::new(at(index), message))
             }
         }

@@ -129,7 +129,7 @@ impl Overrides {
             None => Ok(()),
             Some((key, example)) => {
                 let message = format!(
-                    "the stack has several {key}; change one with --set, as in --set {example}"
+                    "the stack has several {key}; change one of them with --set, as in --set {example}"
                 );
                 Err(StackError::whole(document.file(), message))
             }

@@ -60,8 +60,7 @@ impl RebuildKeys {
             .collect();
         let keys: RebuildKeys = read(&own)?;
         if keys.speed_limit_max == Some(Bytes(0)) {
-            let message =
-                "at 0 bytes a second no rebuild ends; give a positive rate, or leave it out";
+            let message = "at 0 bytes a second no rebuild ends; give a positive rate, or no key";
             return Err(ConfigError::new("speed_limit_max", message));
         }
         Ok(keys)

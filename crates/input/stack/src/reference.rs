@@ -1,4 +1,4 @@
-//! The reference page: every policy and its keys, from the registries.
+//! The reference pages: every policy and its keys, from the registries. One page a table.
 
 use crate::config::MeasurementConfig;
 use crate::drives;
@@ -19,29 +19,74 @@ use fullstroke_workload::{addresses, arrivals};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Returns the page as Markdown.
-pub fn reference() -> String {
-    let mut page = String::from(
-        "# Reference\n\n<!-- Written by `make generate`; a test holds it to the code. -->\n\n\
-         A stack file has the tables `[workload]` (or several `[[workloads]]`), `[host]` (or several `[[hosts]]` and `[shared]`), `[[opportunities]]`, `[controller]`, `[link]`, `[volume]` and `[measurement]`, and the keys `title` and `seed`.\n\
-         Sizes are written `64KiB` (1024) or `64KB` (1000), times `3.5ms`. `--set volume.chunk=256KiB` replaces any key.\n",
+/// A page of the reference.
+pub struct ReferencePage {
+    /// Name of the file below `docs/`.
+    pub file: String,
+    /// Markdown.
+    pub text: String,
+}
+
+/// A page of one table: file name, title, summary for the index, and the function that writes the
+/// content.
+type Page = (&'static str, &'static str, &'static str, fn(&mut String));
+
+/// All pages, in the order of the index.
+#[rustfmt::skip]
+const PAGES: &[Page] = &[
+    ("volume", "[volume]", "drives, layouts and their keys", volume),
+    ("workload", "[workload]", "kinds of workload, arrivals and addresses", workloads),
+    ("programs", "[workload] of programs", "programs on files: Postmark, bonnie, recorded calls and others", programs),
+    ("host", "[host]", "block layer and elevators of a host", one_host),
+    ("files", "[host.files]", "file systems of a host", files),
+    ("memory", "[host.memory]", "page cache: replacement, read-ahead, write-back, pushed blocks", memory),
+    ("hosts", "[[hosts]] and [shared]", "several hosts and their common layers", several_hosts),
+    ("opportunities", "[[opportunities]]", "work of storage in idle time and rotational latency", opportunities),
+    ("controller", "[controller]", "RAID controller with memory", controller),
+    ("link", "[link]", "bus between volume and drives", link),
+    ("measurement", "[measurement]", "warm-up and intervals", measurement),
+    ("readings", "Readings of layers", "counters of hosts, caches, controllers, links and volumes", readings),
+    ("drive", "Drive files", "keys of a drive, queue disciplines, spin-down", drive_files),
+    ("library", "The drive library", "names of the shipped drives", library),
+];
+
+/// Returns the index and all pages.
+pub fn reference() -> Vec<ReferencePage> {
+    let mut index = String::from(
+        "# Reference\n\n<!-- Written by `make generate`; a test holds the page to the code. -->\n\n\
+         A stack file has the tables of the following pages, and the keys `title` (text) and `seed` (whole number). \
+         `[[workloads]]` replaces `[workload]` for several workloads, and `[[hosts]]` with `[shared]` replaces `[host]` for several hosts.\n\n\
+         Sizes are written `64KiB` (1024) or `64KB` (1000), times `3.5ms`, bit rates `25Mbit/s`. `--set volume.chunk=256KiB` replaces any key.\n\n\
+         | page | content |\n|---|---|\n",
     );
-    volume(&mut page);
-    workloads(&mut page);
-    one_host(&mut page);
-    several_hosts(&mut page);
-    between_host_and_volume(&mut page);
-    measurement(&mut page);
-    drive_files(&mut page);
-    page
+    let mut pages = Vec::new();
+    for (name, title, content, write) in PAGES {
+        let _ = writeln!(index, "| [{title}](reference/{name}.md) | {content} |");
+        let mut text = format!(
+            "# {title}\n\n<!-- Written by `make generate`; a test holds the page to the code. -->\n"
+        );
+        write(&mut text);
+        pages.push(ReferencePage {
+            file: format!("reference/{name}.md"),
+            text: text.trim_end().to_owned() + "\n",
+        });
+    }
+    pages.insert(
+        0,
+        ReferencePage {
+            file: "reference.md".to_owned(),
+            text: index,
+        },
+    );
+    pages
 }
 
 /// Writes the common keys of volumes, the layouts, and the disciplines of `xor`.
 fn volume(page: &mut String) {
     section(
         page,
-        "[volume]",
-        "Every volume has these keys, and those of its layout.",
+        "All volumes",
+        "Every volume has these keys and the keys of its layout.",
     );
     let of_every_volume = json!({ "properties": schema::volume_keys() });
     keys(page, &of_every_volume);
@@ -53,17 +98,27 @@ fn volume(page: &mut String) {
     );
 }
 
-/// Writes each kind of workload, several workloads at once, arrivals and addresses.
+/// Writes the workloads that run programs.
+fn programs(page: &mut String) {
+    page.push_str("\nPrograms work on the files of `[host.files]`. [programs.md](../programs.md) describes the models.\n");
+    workload::REGISTRY
+        .iter()
+        .filter(|kind| kind.build.is_program())
+        .for_each(|kind| one_workload(page, kind));
+}
+
+/// Writes the other kinds of workload, several workloads at once, arrivals and addresses.
 fn workloads(page: &mut String) {
     workload::REGISTRY
         .iter()
+        .filter(|kind| !kind.build.is_program())
         .for_each(|kind| one_workload(page, kind));
     section(
         page,
         "[[workloads]]",
         &format!(
-            "Several workloads at once, in place of `[workload]`: {}. Each has the keys of its kind and these; \
-             results of each are `workloads.NAME.response_ms.p99`, `workloads.NAME.mb_per_s` and so on.",
+            "Several workloads at once, in place of `[workload]`: {}. Each has the keys of its kind and these keys; \
+             the results of each are `workloads.NAME.response_ms.p99`, `workloads.NAME.mb_per_s` and so on.",
             workload::names(workload::REGISTRY.iter().filter(|kind| !kind.build.alone)),
         ),
     );
@@ -80,19 +135,24 @@ fn workloads(page: &mut String) {
     );
 }
 
-/// Writes one host: block layer, file system and caches.
+/// Writes the block layer of a host and its elevators.
 fn one_host(page: &mut String) {
-    section(page, "[host]", "");
+    section(page, "All hosts", "");
     keys(page, schema_of::<HostKeys>().as_value());
     policies(
         page,
         "Elevators: `elevator = ...` in `[host]` or `[host.members]`",
         elevator::REGISTRY,
     );
+}
+
+/// Writes the file system of a host.
+fn files(page: &mut String) {
     section(
         page,
-        "[host.files]",
-        "The file system that programs work on; only with them. What each models: [files.md](files.md). It has these keys, and those of its kind.",
+        "All file systems",
+        "The file system that programs work on, only with programs. [files.md](../files.md) describes the models. \
+         The table has these keys and the keys of its kind.",
     );
     keys(page, schema_of::<FilesKeys>().as_value());
     policies(
@@ -100,17 +160,21 @@ fn one_host(page: &mut String) {
         "File systems: `kind = ...` in `[host.files]`",
         fullstroke_files::REGISTRY,
     );
+}
+
+/// Writes the page cache of a host, the cache of pushed blocks, and their policies.
+fn memory(page: &mut String) {
     section(
         page,
-        "[host.memory]",
-        "A page cache through which programs read and write the device; without the table all I/O reaches the volume. What it models of which kernel: \
-         [memory.md](memory.md). Each of the three policies is a name, or a table of its keys with `policy` as the name.",
+        "The page cache",
+        "A page cache through which programs read and write the device; without the table all I/O reaches the volume. \
+         [memory.md](../memory.md) names the modelled kernels. Each of the three policies is a name, or a table of its keys with `policy` as the name.",
     );
     keys(page, schema_of::<MemoryKeys>().as_value());
     section(
         page,
         "[host.pushed]",
-        "A cache of blocks beneath the page cache, of what storage pushes: [signals.md](signals.md).",
+        "A cache below the page cache for blocks that storage pushes: [signals.md](../signals.md).",
     );
     keys(page, schema_of::<PushedKeys>().as_value());
     policies(
@@ -135,15 +199,15 @@ fn several_hosts(page: &mut String) {
     section(
         page,
         "[[hosts]]",
-        "Several hosts above one array, in place of `[workload]` and `[host]`: each has a `[hosts.workload]` (or several `[[hosts.workloads]]`), the keys of \
-         `[host]`, and these. Workloads with results of their own do not go here.",
+        "Several hosts above one array, in place of `[workload]` and `[host]`. Each has a `[hosts.workload]` (or several `[[hosts.workloads]]`), the keys of \
+         `[host]`, and these keys. Workloads with separate results are not possible here.",
     );
     keys(page, schema_of::<HostsKeys>().as_value());
     section(
         page,
         "[shared]",
-        "What these hosts share above the controller or the volume: a target's or a Dom0's processor and queue. With the keys of `[host]` (`elevator`, `memory` …) \
-         it has a block layer and a cache of its own below.",
+        "The common layer of the hosts above the controller or the volume: processor and queue of a target or a Dom0. With the keys of `[host]` (`elevator`, `memory` …) \
+         the layer has its own block layer and cache.",
     );
     keys(page, schema_of::<StageConfig>().as_value());
     policies(
@@ -159,25 +223,29 @@ fn several_hosts(page: &mut String) {
     section(
         page,
         "[shared.files]",
-        "A file system above what is shared, in which each host's disk is a file of its `size`: [files.md](files.md#disks-that-are-files). With `[shared.memory]`, which \
-         keeps its metadata. It has these keys, those of its kind, and those of `[host.files]` but `align`, `align_read_ahead`, `call_cost` and `copy_mb_per_s`.",
+        "A file system above the common layer. The disk of each host is a file of its `size`: [files.md](../files.md#disks-that-are-files). Needs `[shared.memory]`, which \
+         keeps the metadata. The table has these keys, the keys of its kind, and the keys of `[host.files]` except `align`, `align_read_ahead`, `call_cost` and `copy_mb_per_s`.",
     );
     keys(page, schema_of::<DiskKeys>().as_value());
 }
 
-/// Writes opportunities, controllers and links, and the readings of layers.
-fn between_host_and_volume(page: &mut String) {
+/// Writes the opportunities.
+fn opportunities(page: &mut String) {
     policies_with(
         page,
-        "[[opportunities]]: `kind = ...`",
-        "What the array, or its controller, notices about its load, and asks hosts for that have `[host.memory]`, or offers those that have `[host.pushed]`: [signals.md](signals.md).",
+        "Kinds: `kind = ...`",
+        "The array or its controller observes the load. It asks hosts with `[host.memory]` for dirty data, or offers data to hosts with `[host.pushed]`: [signals.md](../signals.md).",
         fullstroke_opportunity::REGISTRY,
     );
+}
+
+/// Writes the controller.
+fn controller(page: &mut String) {
     section(
         page,
-        "[controller]",
-        "A hardware RAID controller between host and volume; without the table there is none. Write caches of its drives are \
-         theirs: `write_cache = true` in `[volume]`.",
+        "The controller",
+        "A hardware RAID controller between host and volume. Default: no controller. The write caches of the drives are set by \
+         `write_cache` in `[volume]`.",
     );
     keys(page, schema_of::<ControllerConfig>().as_value());
     section(page, "[controller.destage]", "");
@@ -187,18 +255,24 @@ fn between_host_and_volume(page: &mut String) {
         "Disciplines: `discipline = ...` in `[controller]`",
         fullstroke_controller::discipline::REGISTRY,
     );
+}
+
+/// Writes the links.
+fn link(page: &mut String) {
     policies_with(
         page,
-        "Links: `kind = ...` in `[link]`",
-        "What a volume's commands and data pass on their way to its drives and back; without the table it takes no time. Each volume whose members \
-         are drives has a link of its own. A drive holds what it reads until all of it is there. Drive files may describe a bus as well \
-         (`electronics`): that comes on top.",
+        "Kinds: `kind = ...`",
+        "The bus between a volume and its drives. Without the table, transfers take no time. Each volume whose members \
+         are drives has its own link. A drive sends the data of a read after the whole read. Drive files may describe a bus as well \
+         (`electronics`); its times are added.",
         fullstroke_link::REGISTRY,
     );
-    section(
-        page,
-        "Readings of layers",
-        "What links, controllers and volumes count over a whole run, the warm-up included: `layers` in the report, and `compare --by link_utilisation`.",
+}
+
+/// Writes the readings of layers.
+fn readings(page: &mut String) {
+    page.push_str(
+        "\nCounters of a whole run, including the warm-up: `layers` in the report, and `compare --by link_utilisation`.\n\n",
     );
     page.push_str("| reading | meaning |\n|---|---|\n");
     for reading in READINGS {
@@ -208,16 +282,16 @@ fn between_host_and_volume(page: &mut String) {
 
 /// Writes the keys of a measurement.
 fn measurement(page: &mut String) {
-    section(page, "[measurement]", "");
+    page.push('\n');
     keys(page, schema_of::<MeasurementConfig>().as_value());
 }
 
-/// Writes drive files, their policies, and the drive library.
+/// Writes drive files and their policies.
 fn drive_files(page: &mut String) {
     section(
         page,
-        "Drive files",
-        "One drive, as in `drives/`. Zones are a list of tables; `[sources]` says where each number comes from, and is required.",
+        "All drives",
+        "One drive, as in `drives/`. Zones are a list of tables. `[sources]` names the source of each number, and is required.",
     );
     keys(page, schema_of::<DriveConfig>().as_value());
     policies(
@@ -230,8 +304,11 @@ fn drive_files(page: &mut String) {
         "Idle platters: `spin_down = { policy = ... }`",
         fullstroke_drive::spin_down::REGISTRY,
     );
-    section(page, "The drive library", "");
-    page.push_str("| name | drive |\n|---|---|\n");
+}
+
+/// Writes the drive library.
+fn library(page: &mut String) {
+    page.push_str("\n| name | drive |\n|---|---|\n");
     for name in drives::names() {
         let title = drives::load(name).map_or_else(
             |error| error.to_string(),
@@ -305,7 +382,7 @@ fn keys(page: &mut String, schema: &Value) {
     else {
         return;
     };
-    page.push_str("| key | value | unless said | meaning |\n|---|---|---|---|\n");
+    page.push_str("| key | value | default | meaning |\n|---|---|---|---|\n");
     for (key, property) in properties {
         let required = schema["required"]
             .as_array()
@@ -329,43 +406,66 @@ fn keys(page: &mut String, schema: &Value) {
     page.push('\n');
 }
 
-/// Returns the type of a value, in a few words.
+/// Returns the kind of a value, in a few words.
 fn kind(property: &Value, root: &Value) -> String {
     if let Some(name) = property["$ref"]
         .as_str()
         .and_then(|path| path.rsplit('/').next())
     {
-        let target = &root["$defs"][name];
-        let names = choices(target);
-        return if names.is_empty() {
-            name.to_lowercase()
-        } else {
-            names.join(", ")
+        return match name {
+            "Bytes" => "size".to_owned(),
+            "Duration" => "time".to_owned(),
+            "BitRate" => "bit rate".to_owned(),
+            _ => kind(&root["$defs"][name], root),
         };
     }
     let names = choices(property);
     if !names.is_empty() {
         return names.join(", ");
     }
-    if let Some(options) = property["anyOf"].as_array() {
-        let kinds: Vec<String> = options
-            .iter()
-            .filter(|option| option["type"] != "null")
-            .map(|option| kind(option, root))
-            .collect();
-        return kinds.join(" or ");
+    for list in ["anyOf", "oneOf"] {
+        if let Some(options) = property[list].as_array() {
+            let kinds = options.iter().filter(|option| option["type"] != "null");
+            return one_of(kinds.map(|option| kind(option, root)));
+        }
     }
     match &property["type"] {
-        Value::String(kind) => kind.clone(),
-        Value::Array(kinds) => {
-            let kinds: Vec<&str> = kinds
-                .iter()
-                .filter_map(Value::as_str)
-                .filter(|kind| *kind != "null")
-                .collect();
-            kinds.join(" or ")
+        Value::String(name) => plain(name, property, root),
+        Value::Array(names) => {
+            let names = names.iter().filter_map(Value::as_str);
+            one_of(
+                names
+                    .filter(|name| *name != "null")
+                    .map(|name| plain(name, property, root)),
+            )
         }
         _ => "table".into(),
+    }
+}
+
+/// Returns different kinds with `or` between them.
+fn one_of(kinds: impl Iterator<Item = String>) -> String {
+    let mut different: Vec<String> = Vec::new();
+    for kind in kinds {
+        if !different.contains(&kind) {
+            different.push(kind);
+        }
+    }
+    different.join(" or ")
+}
+
+/// Returns the kind of a JSON type.
+fn plain(name: &str, property: &Value, root: &Value) -> String {
+    match name {
+        "integer" => "whole number".to_owned(),
+        "number" => "number".to_owned(),
+        "boolean" => "`true`, `false`".to_owned(),
+        "string" => "text".to_owned(),
+        "array" if property["items"].is_object() => {
+            format!("list of: {}", kind(&property["items"], root))
+        }
+        "array" => "list".to_owned(),
+        _ => "table".to_owned(),
     }
 }
 

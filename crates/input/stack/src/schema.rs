@@ -55,14 +55,14 @@ pub(crate) fn stack() -> Value {
     definitions.insert("Host".into(), host);
     let shared = shared(&mut definitions);
     let opportunity = choice(fullstroke_opportunity::REGISTRY, "kind", &mut definitions);
-    let opportunities = json!({ "type": "array", "description": "what storage looks out for", "items": opportunity });
+    let opportunities = json!({ "type": "array", "description": "opportunities that storage uses", "items": opportunity });
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "a fullstroke stack",
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "title": { "type": "string", "description": "one line for people" },
+            "title": { "type": "string", "description": "title of the stack, one line" },
             "seed": { "type": "integer", "minimum": 0, "description": "the seed of all randomness" },
             "workload": { "$ref": "#/$defs/Workload" },
             "workloads": { "$ref": "#/$defs/Workloads" },
@@ -252,7 +252,7 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "anyOf": [{ "enum": drives::names() }, { "type": "string", "pattern": "\\.toml$" }],
             "description": "a drive of the library, or a drive file relative to the stack file",
         },
-        "drives": { "type": "integer", "minimum": 1, "description": "how many drives; 1 unless said" },
+        "drives": { "type": "integer", "minimum": 1, "description": "number of drives; default 1" },
         "tracks": {
             "anyOf": [
                 { "type": "string" },
@@ -263,47 +263,41 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
                     "additionalProperties": false,
                 },
             ],
-            "description": "where the drives' tracks begin, for all above that align to them: a file of `fullstroke extract \
-                            --write-table`, relative to the stack file, or { file = \"...\", trust = true } to use one \
-                            that is not the drives' own; what the drives have unless said",
+            "description": "track table for all layers above that align to tracks: a file of `fullstroke extract --write-table`, relative to the stack file, or { file = \"...\", trust = true } to use a table of other drives; default: the tracks of the drives",
         },
         "write_cache": {
             "type": "boolean",
-            "description": "whether the drives acknowledge writes that are in their buffers; as their files say unless said",
+            "description": "true if the drives acknowledge writes in their buffers; default: as in the drive files",
         },
         "spindles": {
             "enum": ["together", "apart"],
-            "description": "of the uppermost volume: whether the platters of all drives are at one angle at time 0, or each \
-                            at its own by chance; together unless said",
+            "description": "for the uppermost volume: angles of the platters at time 0, either equal for all drives (together) or random for each drive (apart); default together",
         },
         "coordinate": {
             "enum": ["longest", "shortest"],
-            "description": "whether all parts of a request are told the longest or the shortest of the members' queues, \
-                            which their elevators weigh by queue_weight; none unless said",
+            "description": "queue length that each part of a request carries: the longest or the shortest of the members' queues; elevators weigh it by queue_weight; default none",
         },
-        "drive_settings": { "type": "object", "description": "keys of the drive file that are replaced" },
+        "drive_settings": { "type": "object", "description": "replaced keys of the drive file" },
         "members": {
             "type": "array",
             "items": { "$ref": "#/$defs/Volume" },
-            "description": "members described one by one: drives, or volumes with a layout of their own",
+            "description": "members one by one: drives, or volumes with their own layout",
         },
-        "count": { "type": "integer", "minimum": 1, "description": "how many such members; 1 unless said" },
+        "count": { "type": "integer", "minimum": 1, "description": "number of such members; default 1" },
         "rebuild": {
             "anyOf": [
                 { "type": "integer", "minimum": 0 },
                 { "type": "array", "items": { "type": "integer", "minimum": 0 } },
             ],
-            "description": "the member, counted from 0, that is new and empty when a run begins, and is filled while \
-                            requests are served; or several, together; none unless said",
+            "description": "member, counted from 0, that is new and empty at the start of a run, and is rebuilt while requests are served; or a list of members that are rebuilt together; default none",
         },
         "speed_limit_min": {
             "type": ["integer", "string"],
-            "description": "a rebuild below so many bytes a second does not make way for requests; 1000KiB unless \
-                            said, as md's",
+            "description": "rate in bytes a second below which a rebuild does not yield to requests; default 1000KiB, as in md",
         },
         "speed_limit_max": {
             "type": ["integer", "string"],
-            "description": "the most bytes a second of a rebuild; as fast as it goes unless said (md's is 200000KiB)",
+            "description": "upper limit of a rebuild in bytes a second; default none (md's default is 200000KiB)",
         },
     });
     match keys {

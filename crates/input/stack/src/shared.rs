@@ -52,7 +52,7 @@ impl Shared {
         if below.contains_key("members") {
             return Err(ConfigError::new(
                 "members",
-                "hosts share the array as a whole; leave it out",
+                "the hosts share the whole array; remove this key",
             ));
         }
         let below = HostConfig::read(&below)?;
@@ -62,11 +62,11 @@ impl Shared {
             .transpose()
             .map_err(|error| error.below("files"))?;
         if files.is_some() && !below.has_memory() {
-            let message = "the file system of [shared.files] keeps its metadata in memory; say size = \"64MiB\" or another";
+            let message = "the file system of [shared.files] keeps its metadata in memory; set its size, such as size = \"64MiB\"";
             return Err(ConfigError::new("memory", message));
         }
         if files.is_some() && stage.addresses != Addresses::Parts {
-            let message = "each host has a disk of its own, which is a file; leave it out";
+            let message = "each host has a disk image of its own; remove this key";
             return Err(ConfigError::new("addresses", message));
         }
         Ok(Shared {

@@ -100,7 +100,7 @@ impl Given {
 
 fn advised(error: MisfitError) -> String {
     format!(
-        "{error}; extract the tracks of this drive, or say {{ file = \"...\", trust = true }} to use a wrong table"
+        "{error}; extract the tracks of this drive, or set {{ file = \"...\", trust = true }} to use a wrong table"
     )
 }
 

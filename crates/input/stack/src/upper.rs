@@ -118,7 +118,7 @@ impl UpperConfig {
             None => Ok(()),
             Some(_) => Err(ConfigError::new(
                 "files",
-                "no workload is a program: they issue requests to the device itself; leave it out",
+                "no workload is a program, so all requests go to the device itself; remove this key",
             )),
         }
     }
@@ -140,14 +140,14 @@ fn aligned(
         true => find(
             "align",
             Wanted::Tracks,
-            "say align_read_ahead = true alone, or leave it out",
+            "set align_read_ahead = true alone, or remove this key",
         )?,
         false => None,
     };
     let windows = match (files.aligns_read_ahead(), &of_files) {
         (false, _) => None,
         (true, Some(tracks)) => Some(Arc::clone(tracks)),
-        (true, None) => find("align_read_ahead", Wanted::Windows, "leave it out")?,
+        (true, None) => find("align_read_ahead", Wanted::Windows, "remove this key")?,
     };
     Ok((
         Site {
@@ -161,7 +161,7 @@ fn aligned(
 fn no_files(program: &str) -> ConfigError {
     let kinds: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
     let message = format!(
-        "`{program}` is a program and works on files; say kind = one of {}",
+        "`{program}` is a program and works on files; set kind to one of {}",
         kinds.join(", ")
     );
     ConfigError::new("files", message)
@@ -169,7 +169,7 @@ fn no_files(program: &str) -> ConfigError {
 
 fn no_memory(program: &str) -> ConfigError {
     let message = format!(
-        "`{program}` is a program and reads and writes through memory; say size = \"1GiB\" or another"
+        "`{program}` is a program and reads and writes through memory; set its size, such as size = \"1GiB\""
     );
     ConfigError::new("memory", message)
 }

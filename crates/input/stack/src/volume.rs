@@ -7,9 +7,9 @@ use crate::rebuild::{self, RebuildKeys};
 use crate::tracks::{Given, Tracks};
 use crate::{StackError, drives};
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{self, Keys, check_known, find};
+use fullstroke_contract::registry::{self, Keys, check_known};
 use fullstroke_drive::Model;
-use fullstroke_volume::{Coordination, MemberZone};
+use fullstroke_volume::{Coordination, MemberZone, find_layout};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -169,7 +169,7 @@ pub(crate) fn read_volume(
     };
     let mut own = keys.clone();
     let layout = take_layout(&mut own).map_err(|error| site.error(error))?;
-    let entry = find("layout", LAYOUTS, "layout", &layout).map_err(|error| site.error(error))?;
+    let entry = find_layout(LAYOUTS, &layout).map_err(|error| site.error(error))?;
     let known: Vec<String> = registry::known_keys(&(entry.schema)())
         .into_iter()
         .chain(
@@ -188,7 +188,7 @@ pub(crate) fn read_volume(
     let members = read_below(&mut own, keys, site, &inherited)?;
     if coordination.is_some() && (members.len() == 1 || entry.name == fullstroke_smart::LAYOUT.name)
     {
-        let message = "its members have no queues of their own to be told of; leave it out";
+        let message = "the members have no queues of their own; remove this key";
         return Err(site.fail("coordinate", message));
     }
     if known.iter().any(|key| key == MEMBER_ZONES) && !own.contains_key(MEMBER_ZONES) {

@@ -114,6 +114,13 @@ pub(crate) struct Kind {
     pub(crate) example: &'static str,
 }
 
+impl Kind {
+    /// True for a program that works on files.
+    pub(crate) fn is_program(&self) -> bool {
+        matches!(self.read, Read::Program(_))
+    }
+}
+
 /// All kinds of workload; programs are last.
 pub(crate) static REGISTRY: LazyLock<Vec<Entry<Kind>>> = LazyLock::new(|| {
     let own = [
@@ -213,6 +220,6 @@ pub(crate) fn names<'a>(kinds: impl Iterator<Item = &'a Entry<Kind>>) -> String 
 pub(crate) fn no_workload() -> ConfigError {
     let kinds = names(REGISTRY.iter());
     let message =
-        format!("the stack has no workload; say kind = one of {kinds}, or give --trace or --fio");
+        format!("the stack has no workload; set kind to one of {kinds}, or give --trace or --fio");
     ConfigError::new("kind", message)
 }

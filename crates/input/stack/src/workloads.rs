@@ -353,8 +353,7 @@ impl Workloads {
 /// host, of its own.
 fn beside_programs(name: &str, program: &str) -> String {
     format!(
-        "`{name}` issues requests to the device itself, and stands beside programs, which work on files; give it \
-         a host of its own (without [shared] each host has a part of the device):\n\
+        "`{name}` issues requests to the device itself, but programs of this host work on files; move it to a host of its own (without [shared] each host has a part of the device):\n\
          [shared]\naddresses = \"whole\"\n\
          [[hosts]]\nname = \"{program}\"\n# as [host]\n[hosts.workload]\n# the program's\n\
          [[hosts]]\nname = \"{name}\"\n[hosts.workload]\n# its keys\n"
@@ -381,8 +380,7 @@ fn read_several(
     }
     // A run ends with its last workload outside the background.
     if several.iter().all(|named| named.keys.background) {
-        let message = "every workload is in the background, so that nothing ends the run; \
-                       leave out `background = true` in one";
+        let message = "every workload is in the background, so the run never ends; remove `background = true` from one workload";
         return Err(place.error(ConfigError::new("workloads", message)));
     }
     Ok(Workloads::Several(several))
@@ -409,7 +407,7 @@ fn read_named(
     let workload = read_workload(kind, &of_kind, folder)?;
     if before.iter().any(|other| other.keys.name == own.name) {
         let message = format!(
-            "found `{}` twice; workloads are told apart by name",
+            "found `{}` twice; each workload needs its own name",
             own.name
         );
         return Err(ConfigError::new("name", message).into());
@@ -437,7 +435,7 @@ pub(crate) fn check_beside_others(kind: &Entry<Kind>) -> Result<(), ConfigError>
         return Ok(());
     }
     let message = format!(
-        "found `{}`; workloads that have results of their own run alone ({}); expected one of {}",
+        "found `{}`; workloads with separate results run alone ({}); expected one of {}",
         kind.name,
         names(REGISTRY.iter().filter(|kind| kind.build.alone)),
         names(REGISTRY.iter().filter(|kind| !kind.build.alone)),

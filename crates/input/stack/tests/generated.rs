@@ -34,8 +34,36 @@ fn the_schema_of_drive_files_is_up_to_date() {
 }
 
 #[test]
-fn the_reference_page_is_up_to_date() {
-    check("docs/reference.md", &reference());
+fn the_reference_pages_are_up_to_date() {
+    for page in reference() {
+        check(&format!("docs/{}", page.file), &page.text);
+    }
+}
+
+#[test]
+fn the_book_has_every_reference_page() {
+    let summary = include_str!("../../../../docs/SUMMARY.md");
+    for page in reference() {
+        assert!(
+            summary.contains(&format!("({})", page.file)),
+            "{}",
+            page.file
+        );
+    }
+}
+
+#[test]
+fn no_reference_page_shows_the_name_of_a_type() {
+    for page in reference() {
+        for row in page.text.lines().filter(|row| row.starts_with("| `")) {
+            let value = row.split(" | ").nth(1).unwrap_or_default();
+            assert!(
+                !value.contains("keys") && !value.contains("config"),
+                "{}: {row}",
+                page.file
+            );
+        }
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub fn output_for(path: &Path, name: Option<&str>) -> Result<&'static Output, Tr
             .collect();
         let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
         TraceError::Option(format!(
-            "the name of `{}` does not tell a format: let it end in one of {}, or say one of {}",
+            "the name of `{}` has no ending of a format: use one of {}, or name the format, one of {}",
             path.display(),
             known.join(", "),
             names.join(", ")
@@ -76,7 +76,7 @@ pub fn convert(
             output.loses
         };
         let text = format!(
-            "there is nothing of `{}` to write as {}: {reason}",
+            "`{}` has no data to write as {}: {reason}",
             reader.file(),
             output.name
         );

@@ -27,7 +27,7 @@ pub enum TraceError {
     },
     /// A compressed file ends before its data is complete.
     #[error(
-        "trace `{file}` is truncated: its compressed data ends early; fetch or copy the file again, or read what is there with --skip-bad 1"
+        "trace `{file}` is truncated: its compressed data ends early; fetch or copy the file again, or read the complete part with --skip-bad 1"
     )]
     Truncated {
         /// The file.
@@ -40,7 +40,7 @@ pub enum TraceError {
         file: String,
     },
     /// The options select no request.
-    #[error("trace `{file}`: no request is selected by {selection}; what was read has {found}")]
+    #[error("trace `{file}`: {selection} selects no request; read so far: {found}")]
     NothingSelected {
         /// The file.
         file: String,
@@ -51,7 +51,7 @@ pub enum TraceError {
     },
     /// No format matches.
     #[error(
-        "trace `{file}` is in no known format (it begins with `{found}`); known formats: {known}; say which it is with --format"
+        "trace `{file}` is in no known format (it begins with `{found}`); known formats: {known}; name the format with --format"
     )]
     Unrecognised {
         /// The file.
@@ -62,7 +62,7 @@ pub enum TraceError {
         known: String,
     },
     /// Several formats match equally well.
-    #[error("trace `{file}` could be in more than one format; say {candidates}")]
+    #[error("trace `{file}` could be in more than one format; use {candidates}")]
     Ambiguous {
         /// The file.
         file: String,
@@ -132,7 +132,7 @@ pub enum TraceError {
         capacity: u64,
     },
     /// The trace has no addresses, but they are needed.
-    #[error("trace `{file}` does not tell the addresses of its requests; {remedy}")]
+    #[error("trace `{file}` has no addresses of requests; {remedy}")]
     WithoutAddresses {
         /// The file.
         file: String,
@@ -141,7 +141,7 @@ pub enum TraceError {
     },
     /// The file is fio's report of a run, which contains no requests.
     #[error(
-        "`{file}` is a report of fio in JSON, which holds totals and percentiles but no requests: `fullstroke trace info` shows it; to have the requests, run fio with write_iolog=FILE, or with write_lat_log=FILE and log_offset=1"
+        "`{file}` is a report of fio in JSON, which has totals and percentiles but no requests: `fullstroke trace info` shows it; for the requests, run fio with write_iolog=FILE, or with write_lat_log=FILE and log_offset=1"
     )]
     FioReport {
         /// The file.

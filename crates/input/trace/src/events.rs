@@ -184,16 +184,14 @@ impl Matcher {
         let share = self.unknown as f64 / self.given.max(1) as f64;
         if self.given >= GIVEN_MIN && share >= UNKNOWN_SHARE_TOLD {
             notes.push(format!(
-                "{:.1} % of the requests have no completion that is surely theirs: the events of a processor are \
-                 missing or were dropped; what is said of responses holds for the others",
+                "{:.1} % of the requests have no certain completion, because events of a processor are missing or were dropped; response times cover only the other requests",
                 share * 100.0
             ));
         }
         let [issues, completions] = self.strays;
         if issues + completions > 0 {
             notes.push(format!(
-                "{issues} issues and {completions} completions belong to no request in the trace: they were under way \
-                 when it began, or their queue events are missing"
+                "{issues} issues and {completions} completions belong to no request in the trace: these requests were in flight when the trace began, or their queue events are missing"
             ));
         }
         notes

@@ -103,8 +103,9 @@ impl TraceReader {
     ) -> Result<TraceReader, TraceError> {
         options.check()?;
         if needs_span(options) {
-            let text =
-                format!("`{name}` can be read only once: to scale its addresses, give its span");
+            let text = format!(
+                "`{name}` can be read only once; scaled addresses need the span of the trace"
+            );
             return Err(TraceError::Option(text));
         }
         let input = source::unpack(bytes, None, BUFFER_BYTES);

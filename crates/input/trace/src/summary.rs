@@ -162,9 +162,7 @@ fn share(part: u64, whole: u64) -> f64 {
 }
 
 fn without_addresses(remedy: &'static str) -> String {
-    format!(
-        "the addresses of the requests are not known, so that they cannot be simulated: {remedy}"
-    )
+    format!("the addresses of the requests are unknown, so the trace cannot be simulated: {remedy}")
 }
 
 fn gib(sectors: Sectors) -> f64 {

@@ -182,7 +182,7 @@ impl ControllerConfig {
             .link_mb_per_s
             .is_some_and(|rate| !(rate.is_finite() && rate > 0.0))
         {
-            let message = "expected 10^6 bytes a second, above 0; leave it out for no limit";
+            let message = "expected 10^6 bytes a second, above 0, or no key for no limit";
             return Err(ConfigError::new("link_mb_per_s", message));
         }
         let discipline = find(

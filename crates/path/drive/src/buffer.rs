@@ -84,13 +84,13 @@ impl Buffer {
     pub(crate) fn new(config: &BufferConfig) -> Result<Buffer, ConfigError> {
         if !(1..=SEGMENTS_MAX).contains(&config.segments) {
             let message = format!(
-                "found {}; expected 1 to {SEGMENTS_MAX}, or leave [buffer] out",
+                "found {}; expected 1 to {SEGMENTS_MAX}, or no [buffer]",
                 config.segments
             );
             return Err(ConfigError::new("segments", message));
         }
         if config.segment_sectors == 0 {
-            let message = "found 0; expected at least 1, or leave [buffer] out";
+            let message = "found 0; expected at least 1, or no [buffer]";
             return Err(ConfigError::new("segment_sectors", message));
         }
         if config.write_segments > config.segments {

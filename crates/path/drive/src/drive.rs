@@ -255,8 +255,7 @@ impl Model {
             return Ok(None);
         };
         if self.config.actuators != 1 {
-            let message =
-                "the drive has several arms, each with addresses of its own; expected one arm";
+            let message = "faults need a drive with one arm; this drive has several";
             return Err(ConfigError::new("faults", message));
         }
         let faults = Faults::new(faults, self.config.capacity_sectors);
@@ -291,8 +290,7 @@ impl Model {
             .as_ref()
             .is_some_and(|buffer| buffer.write_back)
         {
-            let message = "the drive's buffer takes writes at once, so that none wait for latency; expected \
-                           buffer.write_back = false, or no queue.background";
+            let message = "background requests need buffer.write_back = false, because a write-back buffer leaves no writes to wait for latency";
             return Err(ConfigError::new("queue.background", message));
         }
         let background =

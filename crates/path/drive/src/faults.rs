@@ -133,7 +133,7 @@ impl Faults {
         }
         if !(1..capacity.0).contains(&distance) {
             let message = format!(
-                "found {distance}; expected 1 to {}: the drive has no more",
+                "found {distance}; expected 1 to {}, the last sector of the drive",
                 capacity.0 - 1
             );
             return Err(ConfigError::new("distance", message));

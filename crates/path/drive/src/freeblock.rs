@@ -67,7 +67,7 @@ impl Freeblock {
         let revolution = mechanics.spindle().revolution();
         if margin >= revolution {
             let message = format!(
-                "found {}; expected less than a revolution, {} ms: no latency is longer",
+                "found {}; expected less than a revolution, {} ms, the longest rotational latency",
                 config.margin_ms,
                 revolution.as_millis_f64()
             );

@@ -104,13 +104,11 @@ pub(crate) fn build(config: &DriveConfig) -> Result<Option<Box<dyn SpinDown>>, C
         return Ok(None);
     };
     if config.actuators > 1 {
-        let message = "the arms of this drive have one spindle, and neither knows when the other is idle; \
-                       leave it out";
+        let message = "a drive with several arms cannot stop by itself, because the arms share one spindle; remove [spin_down]";
         return Err(ConfigError::new("policy", message));
     }
     let Some(power) = &config.power else {
-        let message =
-            "the drive's file does not say how long it takes to stop and to start; give [power]";
+        let message = "the drive file has no stop and start times; add [power]";
         return Err(ConfigError::new("policy", message));
     };
     named(policy, keys, &Costs::of(power)).map(Some)
@@ -141,7 +139,7 @@ fn check_after(key: &str, after: Duration, costs: &Costs) -> Result<(), ConfigEr
         return Ok(());
     }
     let message = format!(
-        "found {} s; the drive needs {} s to stop and to start, and would do little else. Give at least that",
+        "found {} s; expected at least {} s, the time to stop and to start",
         after.as_secs_f64(),
         costs.round_trip.as_secs_f64()
     );

@@ -64,8 +64,7 @@ pub const PROFILES: &[Profile] = &[
     },
     Profile {
         name: "mail",
-        summary: "lengths uniform from 500 to 10,000 bytes in one level of 100 directories, as Postmark has them \
-                  (Katcher, TR3022, 1997); 70 % full, written twice over",
+        summary: "lengths uniform from 500 to 10,000 bytes in one level of 100 directories, as in Postmark (Katcher, TR3022, 1997); filled to 70 %, then writes of twice the capacity",
         sizes: Sizes::Uniform {
             least: 500,
             most: 10_000,

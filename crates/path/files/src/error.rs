@@ -50,6 +50,6 @@ pub enum FileError {
     #[error("`{0}` cannot be moved into itself")]
     IntoItself(String),
     /// The file system does not support this operation, because `raw` has only one file.
-    #[error("{0} is not possible here: this file system has one file, and no names")]
+    #[error("the file system `raw` has only one file and does not support {0}")]
     OneFile(&'static str),
 }

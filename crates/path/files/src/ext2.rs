@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 /// One-line summary for the registry.
 pub(crate) const SUMMARY: &str =
-    "ext2 of Linux 2.6: block groups, indirect blocks, a place for each block as it is written";
+    "ext2 of Linux 2.6: block groups, indirect blocks, each block is placed when it is written";
 
 /// The keys of ext2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

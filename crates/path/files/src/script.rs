@@ -129,7 +129,9 @@ impl Script {
                     let end = matching_end(&lines[at..])
                         .ok_or_else(|| error("`repeat` has no `end`".into()))?;
                     if counters.len() == DEPTH_MAX {
-                        return Err(error(reason!("loops lie more than {DEPTH_MAX} deep")));
+                        return Err(error(reason!(
+                            "loops are nested more than {DEPTH_MAX} deep"
+                        )));
                     }
                     let body = &lines[at..at + end];
                     // An empty loop does nothing, so a huge number of iterations must not cost
@@ -149,7 +151,7 @@ impl Script {
                 _ => {
                     if self.steps.len() == STEPS_MAX {
                         return Err(error(reason!(
-                            "the script comes to more than {STEPS_MAX} operations"
+                            "the script has more than {STEPS_MAX} operations after its loops are expanded"
                         )));
                     }
                     self.steps
@@ -171,7 +173,7 @@ fn count(words: &[&str]) -> Result<u64, Reason> {
     };
     times
         .parse()
-        .map_err(|_| reason!("`{times}` is no number of times; expected a whole number"))
+        .map_err(|_| reason!("found `{times}`; expected a whole number of iterations"))
 }
 
 /// Returns the index of the `end` of the loop whose body begins at the first line.

@@ -54,8 +54,7 @@ impl Site {
             None => Ok(()),
             Some(_) => {
                 let message = format!(
-                    "{name} has no list of blocks that files keep off; say kind = \"ext2\" or \"ext4\", or \
-                     align_read_ahead = true alone"
+                    "{name} has no list of blocks to avoid; set kind = \"ext2\" or \"ext4\", or align_read_ahead = true alone"
                 );
                 Err(ConfigError::new("align", message))
             }

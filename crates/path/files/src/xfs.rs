@@ -193,7 +193,7 @@ impl Config {
         if self.su.is_some() && (unit == 0 || !unit.is_multiple_of(4096)) {
             return Err(ConfigError::new(
                 "su",
-                format!("{} is no multiple of 4KiB", Bytes(unit)),
+                format!("found {}; expected a multiple of 4KiB", Bytes(unit)),
             ));
         }
         if width == 0 || width > 4096 {
@@ -229,7 +229,7 @@ impl Config {
             .map_or(usual.clamp(least, most.max(least)), u64::from);
         if count < least || count > most {
             let message = format!(
-                "{count} groups are not within {least} to {most}: each has 16 MiB to 1 TiB"
+                "{count} groups; expected {least} to {most}, because a group has 16 MiB to 1 TiB"
             );
             return Err(ConfigError::new("agcount", message));
         }

@@ -88,7 +88,8 @@ impl Given<'_> {
             return Err(self.error(&["rw", "readwrite"], message));
         }
         if job.files.create_on_open && job.work.goes(Direction::Read) {
-            let message = "there would be nothing to read; expected 0, or a job that only writes";
+            let message =
+                "the files would have no data to read; expected 0, or a job that only writes";
             return Err(self.error(&["create_on_open"], message));
         }
         let mut names = job.files.names.iter();
@@ -108,7 +109,7 @@ impl Given<'_> {
             }
             (None, None) => {
                 let message = format!(
-                    "[{}] does not say how large its files are; give size= or filesize=",
+                    "job [{}] has no file size; set size= or filesize=",
                     job.name
                 );
                 Err(self.set.error(Some(self.section.line), "size", message))
@@ -184,7 +185,7 @@ fn lengths(job: &Job) -> Result<Vec<u64>, Misfit> {
     if blocks < count {
         return Err((
             "size",
-            format!("{blocks} blocks of {block} bytes do not fill {count} files"),
+            format!("{blocks} blocks of {block} bytes are fewer than {count} files"),
         ));
     }
     let of = |file: u64| offset + (blocks / count + u64::from(file < blocks % count)) * block;

@@ -55,7 +55,7 @@ impl OnFiles {
     /// Returns the text for an error message: `files stay; expected 0`.
     pub(crate) fn expected(self) -> String {
         match self.taken {
-            [] => format!("{}; leave it out", self.why),
+            [] => format!("{}; remove the option", self.why),
             [only] => format!("{}; expected {only}", self.why),
             several => format!("{}; expected one of {}", self.why, several.join(", ")),
         }

@@ -49,22 +49,24 @@ pub fn reference() -> String {
             );
         }
     };
-    table("Simulated", "These do what they do in fio.", |it| {
-        matches!(it, Treatment::Simulated(_))
-    });
+    table(
+        "Simulated",
+        "These options have the same effect as in fio.",
+        |it| matches!(it, Treatment::Simulated(_)),
+    );
     table(
         "Files",
-        "These do what they do in fio in a job on files. On a volume those with allowed values are refused but for these, and the others change nothing.",
+        "In a job on files, these options have the same effect as in fio. On a volume, an option with allowed values accepts only these values; the other options change nothing.",
         |it| matches!(it, Treatment::OnFiles(..)),
     );
     table(
         "Ignored",
-        "These do not change what a volume sees. A run lists those that it met.",
+        "These options do not change the I/O of a volume. A run lists the ignored options of its job file.",
         |it| matches!(it, Treatment::Ignored),
     );
     table(
         "Refused",
-        "These would change the I/O, and are errors.",
+        "These options would change the I/O, so they are errors.",
         |it| matches!(it, Treatment::Refused(_)),
     );
     page

@@ -139,7 +139,7 @@ impl JobSet {
                 )
                 .map_err(|problem| self.error(Some(*line), option, problem))?;
                 if !off.is_empty() && !value.as_deref().is_some_and(|value| off.contains(&value)) {
-                    let message = "every job works on one volume here; it is for jobs on files, which [host.files] of a stack gives";
+                    let message = "every job works on one volume here; the option needs jobs on files, with [host.files] in the stack";
                     let error = self.error(Some(*line), option, message);
                     self.off_volume.get_or_insert(error);
                 } else if off.is_empty() {
@@ -257,7 +257,7 @@ impl JobSet {
         }
         sectors(job.offset_align, &["offset_align"])?;
         if job.time_based && job.runtime.is_none() {
-            let message = "there is no `runtime`, and so no end; give runtime=";
+            let message = "the job never ends without `runtime`; set runtime=";
             return Err(self.error(line(&["time_based"]), "time_based", message));
         }
         Ok(())

@@ -179,7 +179,7 @@ pub(crate) fn io_size(job: &mut Job, value: Value<'_>) -> Done {
 pub(crate) fn filesize(job: &mut Job, value: Value<'_>) -> Done {
     let (low, high) = range(value.required()?, |end| integer(end, value.kb_base))?;
     if low != high {
-        return Err("found a range; the volume has one size, give one".into());
+        return Err("found a range; the volume has one size, so set one size".into());
     }
     job.file_size = Some(low);
     Ok(())

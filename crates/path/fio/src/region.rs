@@ -50,7 +50,7 @@ pub(crate) fn region(job: &Job, clone: u32, capacity: Sectors) -> Result<Region,
         .unwrap_or(SECTOR_BYTES);
     if length < largest {
         let message = format!(
-            "the region of {length} bytes from {start} on holds no block of {largest} bytes"
+            "the region ({length} bytes from {start} on) is smaller than one block of {largest} bytes"
         );
         return Err(("size", message));
     }
@@ -130,7 +130,7 @@ fn beyond(option: &'static str, start: u64, size: u64, volume: u64) -> Misfit {
     };
     (
         option,
-        format!("{what}from {start} on lie beyond the volume of {volume} bytes"),
+        format!("{what}from {start} on exceed the volume of {volume} bytes"),
     )
 }
 

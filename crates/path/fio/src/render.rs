@@ -32,7 +32,7 @@ impl fmt::Display for FioReport {
             )?;
         }
         if !self.ignored.is_empty() {
-            write!(f, "\n\nOptions of the job file that change nothing here:")?;
+            write!(f, "\n\nOptions of the job file without effect here:")?;
             let width = self
                 .ignored
                 .iter()

@@ -59,16 +59,16 @@ const NEVER: &[&str] = &[];
 
 /// All options.
 pub(crate) const OPTIONS: &[OptionEntry] = &[
-    simulated(&["name"], read::name, "the job's name in reports, in place of its section's"),
+    simulated(&["name"], read::name, "name of the job in reports; default: the name of the section"),
     simulated(
         &["rw", "readwrite"],
         read::rw,
-        "read, write, trim, rw, readwrite, trimwrite and the same behind rand; `:n` as in fio",
+        "read, write, trim, rw, readwrite, trimwrite, and the same with the prefix rand; `:n` as in fio",
     ),
     simulated(
         &["rw_sequencer"],
         read::rw_sequencer,
-        "what the I/O between two random offsets of `rw=rand...:n` does: sequential or identical",
+        "I/O after a random offset of `rw=rand...:n`: sequential or identical",
     ),
     simulated(&["rwmixread"], read::rwmixread, "percent of a mix that are reads; each I/O is drawn"),
     simulated(&["rwmixwrite"], read::rwmixwrite, "percent of a mix that are writes"),
@@ -82,22 +82,22 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     simulated(
         &["ba", "blockalign"],
         read::blockalign,
-        "random offsets are multiples of it; switches the random map off",
+        "random offsets are multiples of this value; switches the random map off",
     ),
     simulated(
         &["size"],
         read::size,
-        "bytes of the volume that the job works on, or a percentage; all behind the offset unless said",
+        "size of the region in bytes or percent of the volume; default: everything after the offset",
     ),
     simulated(&["io_size", "io_limit"], read::io_size, "bytes to do, within `size`"),
-    simulated(&["filesize"], read::filesize, "where the region ends; `size` is then only how much is done"),
-    simulated(&["offset"], read::offset, "where the region begins: bytes or a percentage of the volume"),
+    simulated(&["filesize"], read::filesize, "end of the region; `size` is then only the amount of I/O"),
+    simulated(&["offset"], read::offset, "start of the region, in bytes or percent of the volume"),
     simulated(&["offset_increment"], read::offset_increment, "added for each further clone")
         .on_files(ZERO, "clones have files of their own"),
     simulated(
         &["offset_align"],
         read::offset_align,
-        "percentages are rounded up to this; the smallest block unless said",
+        "rounding of percentages (upwards); default: the smallest block size",
     ),
     simulated(&["number_ios"], read::number_ios, "end after so many I/Os"),
     simulated(&["loops"], read::loops, "repeat the job; with randrepeat the same offsets again"),
@@ -109,9 +109,9 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     simulated(
         &["percentage_random"],
         read::percentage_random,
-        "percent of random I/O; the rest goes on where the last ended",
+        "percent of random I/O; the rest continues at the end of the block before",
     ),
-    simulated(&["norandommap"], read::norandommap, "offsets are drawn without regard to which were used"),
+    simulated(&["norandommap"], read::norandommap, "random offsets may repeat"),
     simulated(&["softrandommap"], read::softrandommap, "do without a random map that would be too large"),
     simulated(
         &["randrepeat", "allrandrepeat"],
@@ -126,7 +126,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     )
     .on_files(FILE_ENGINES, "one call at a time is simulated"),
     simulated(&["iodepth"], read::iodepth, "I/Os in flight; 1 with synchronous engines"),
-    simulated(&["iodepth_low"], read::iodepth_low, "a full queue drains to this before it is filled again"),
+    simulated(&["iodepth_low"], read::iodepth_low, "a full queue drains to this number before new I/O"),
     simulated(
         &["iodepth_batch_complete_min", "iodepth_batch_complete"],
         read::reap_least,
@@ -135,7 +135,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     simulated(
         &["io_submit_mode"],
         read::io_submit_mode,
-        "inline: a job ahead of its rate waits for its I/O first; offload: it does not",
+        "inline: a job ahead of its rate waits for its I/O first; offload: no wait",
     ),
     simulated(&["fsync", "fdatasync"], read::fsync, "a flush after so many writes"),
     simulated(&["end_fsync", "fsync_on_close"], read::end_fsync, "a flush when a job that wrote has ended"),
@@ -149,23 +149,23 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         read::thinktime,
         "pause after `thinktime_blocks`, once everything in flight is done",
     ),
-    simulated(&["thinktime_blocks"], read::thinktime_blocks, "blocks between two pauses; 1 unless said"),
+    simulated(&["thinktime_blocks"], read::thinktime_blocks, "number of blocks between two pauses; default 1"),
     simulated(
         &["thinktime_blocks_type"],
         read::thinktime_blocks_type,
         "whether completed or issued blocks count: complete, issue",
     ),
-    simulated(&["thinktime_iotime"], read::thinktime_iotime, "pause after so long, too"),
+    simulated(&["thinktime_iotime"], read::thinktime_iotime, "also pause after this time"),
     simulated(
         &["direct"],
         read::direct,
-        "I/O passes the page cache of `[host.memory]` by; without one all does",
+        "I/O bypasses the page cache of `[host.memory]`; without a page cache all I/O does",
     ),
     simulated(&["buffered"], read::buffered, "the opposite of `direct`"),
     simulated(&["rate"], read::rate, "bytes a second, by direction"),
     simulated(&["rate_iops"], read::rate_iops, "blocks of the smallest size a second, by direction"),
     simulated(&["rate_process"], read::rate_process, "linear or poisson"),
-    simulated(&["rate_ignore_thinktime"], read::rate_ignore_thinktime, "a pause is not made up for"),
+    simulated(&["rate_ignore_thinktime"], read::rate_ignore_thinktime, "the job does not catch up after a pause"),
     simulated(&["runtime", "timeout"], read::runtime, "no I/O is issued after so long"),
     simulated(
         &["time_based"],
@@ -183,28 +183,28 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         "from the beginning of the run, as in fio; a range is drawn from",
     ),
     simulated(&["numjobs"], read::numjobs, "clones of the job"),
-    simulated(&["stonewall", "wait_for_previous"], read::stonewall, "wait for all jobs before this one"),
+    simulated(&["stonewall", "wait_for_previous"], read::stonewall, "wait for the end of all earlier jobs"),
     simulated(&["wait_for"], read::wait_for, "wait for all clones of the job of that name"),
-    simulated(&["exitall"], read::exitall, "when one job ends, so do the others"),
+    simulated(&["exitall"], read::exitall, "the end of one job ends the others"),
     simulated(&["exit_what"], read::exit_what, "which: group, stonewall or all"),
-    simulated(&["group_reporting"], read::group_reporting, "one result for a group"),
+    simulated(&["group_reporting"], read::group_reporting, "one result for each group"),
     simulated(&["new_group"], read::new_group, "a group begins here"),
     simulated(&["percentile_list"], read::percentile_list, "percentiles that are reported"),
     simulated(&["clat_percentiles"], read::clat_percentiles, "whether clat_ns has percentiles"),
     simulated(&["lat_percentiles"], read::lat_percentiles, "whether lat_ns has percentiles"),
-    simulated(&["kb_base"], read::kb_base, "1000 or 1024: what k, m, g multiply by"),
+    simulated(&["kb_base"], read::kb_base, "base of the suffixes k, m, g: 1000 or 1024"),
     on_files(&["directory"], read::directory, NEVER, "where the job's files are"),
     on_files(
         &["filename"],
         read::filename,
         NEVER,
-        "the job's files, with `:` between them, which its clones share; without it each clone has its own, called JOB.CLONE.FILE",
+        "files of the job, separated by `:` and shared by its clones; default: each clone has its own, named JOB.CLONE.FILE",
     ),
     on_files(
         &["nrfiles"],
         read::nrfiles,
         &["0", "1"],
-        "how many files each clone has; `size` is split over them",
+        "number of files of each clone; `size` is divided among the files",
     ),
     on_files(
         &["file_service_type"],
@@ -216,25 +216,25 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         &["overwrite"],
         read::overwrite,
         NEVER,
-        "files that are written are laid out before the run; without it they grow as they are written",
+        "written files are laid out before the run; without the option they grow with the writes",
     ),
     on_files(
         &["create_on_open"],
         read::create_on_open,
         NEVER,
-        "files are made when they are opened: for jobs that only write",
+        "files are created when they are opened, for jobs that only write",
     ),
     ignored(&["description"], "text for people"),
     ignored(&["filename_format"], "every job works on the volume")
-        .on_files(NEVER, "files are called JOB.CLONE.FILE, or what filename= says"),
+        .on_files(NEVER, "files are named JOB.CLONE.FILE, or by filename="),
     ignored(&["unique_filename"], "every job works on the volume")
-        .on_files(&["1"], "clones share what filename= names"),
+        .on_files(&["1"], "clones share the files of filename="),
     ignored(&["invalidate"], "there is no page cache")
-        .on_files(ZERO, "what an earlier job left in memory stays there"),
+        .on_files(ZERO, "pages of earlier jobs stay in the page cache"),
     ignored(&["fadvise_hint"], "there is no page cache")
         .on_files(&["0", "none"], "read-ahead is that of [host.memory]"),
     ignored(&["pre_read"], "there is no page cache")
-        .on_files(ZERO, "read the files in a job of their own, and go on behind a stonewall"),
+        .on_files(ZERO, "read the files in a separate job, followed by a stonewall"),
     ignored(
         &[
             "thread",
@@ -258,7 +258,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         "the host's processors and memory take no time here",
     ),
     ignored(&["create_serialize", "allow_mounted_write"], "no files are made")
-        .on_files(&["0", "1"], "it changes nothing"),
+        .on_files(&["0", "1"], "no effect"),
     ignored(&["create_fsync"], "no files are made").on_files(ZERO, "laying files out is not part of the run"),
     ignored(&["allow_file_create"], "no files are made").on_files(&["1"], "files are made"),
     ignored(&["fallocate"], "no files are made").on_files(&["none", "0"], "files grow as they are written"),
@@ -269,7 +269,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         &["iodepth_batch", "iodepth_batch_submit", "iodepth_batch_complete_max"],
         "submitting takes no time, and all is submitted before a job waits",
     ),
-    ignored(&["thinktime_spin"], "part of thinktime, whatever the processor does"),
+    ignored(&["thinktime_spin"], "spinning and sleeping take the same simulated time"),
     ignored(
         &["random_generator"],
         "offsets come from one generator of good quality, and a map needs no memory for one block size",
@@ -375,7 +375,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     refused(
         &["verify", "verify_only", "verify_backlog", "verify_backlog_batch", "experimental_verify"],
         &["0", "none"],
-        "verification reads back what was written; describe those reads as a job of their own",
+        "verification reads the written data again; describe these reads as a separate job",
     ),
     refused(&["opendir", "file_append"], &["0", "1"], "every job works on one volume"),
     refused(&["fill_device", "fill_fs"], ZERO, "give size= instead"),
@@ -427,7 +427,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         &["0", "none"],
         "zones are not simulated",
     ),
-    refused(&["rate_min", "rate_iops_min", "max_latency"], ZERO, "a job does not end for being slow"),
+    refused(&["rate_min", "rate_iops_min", "max_latency"], ZERO, "slow jobs are not ended"),
     refused(
         &["latency_target", "latency_window", "latency_percentile", "latency_run"],
         ZERO,
@@ -441,12 +441,12 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     refused(
         &["steadystate", "steadystate_duration", "steadystate_ramp_time", "ss", "ss_dur", "ss_ramp"],
         ZERO,
-        "say how long with runtime=",
+        "set the time with runtime=",
     ),
     refused(
         &["cmdprio_percentage", "cmdprio_bssplit"],
         ZERO,
-        "use prio= and prioclass= in jobs of their own",
+        "use prio= and prioclass= in separate jobs",
     ),
     refused(&["profile"], NEVER, "write the jobs out"),
 ];

@@ -30,7 +30,7 @@ impl Clock {
         };
         if !FREQUENCIES.contains(&hz) {
             let message = format!(
-                "found {hz}; expected 100, 250, 300 or 1000 ticks a second, or leave it out (exact)"
+                "found {hz}; expected 100, 250, 300 or 1000 ticks a second; without the key the clock is exact"
             );
             return Err(ConfigError::new("hz", message));
         }
@@ -49,7 +49,7 @@ impl Clock {
             None => Ok(()),
             Some(_) => {
                 let message =
-                    format!("has no effect: `{elevator}` does not count in ticks; leave it out");
+                    format!("has no effect: `{elevator}` uses an exact clock; remove the key");
                 Err(ConfigError::new("hz", message))
             }
         }

@@ -118,18 +118,18 @@ impl HostConfig {
 
     fn read_members(table: &Keys) -> Result<HostConfig, ConfigError> {
         for (key, message) in [
-            ("members", "a drive has no members; leave it out"),
+            ("members", "a drive has no members; remove the key"),
             (
                 "files",
-                "the file system is the host's, above the volume; give it to [host] itself",
+                "the file system lies above the volume; move the table `files` to [host]",
             ),
             (
                 "memory",
-                "the page cache is the host's, above the volume; give it to [host] itself",
+                "the page cache lies above the volume; move the table `memory` to [host]",
             ),
             (
                 "pushed",
-                "what is pushed to the host it keeps above the volume; give it to [host] itself",
+                "pushed blocks are kept above the volume; move the table `pushed` to [host]",
             ),
         ] {
             if table.contains_key(key) {
@@ -203,16 +203,19 @@ impl HostConfig {
     /// these keys.
     pub fn try_out(&mut self, trial: Trial) -> Result<(), ConfigError> {
         let refuse = |key: &str, problem: &str| {
-            let message = format!("{problem} for `{}` to stand in the place of", trial.name());
+            let message = problem.replace("TRIAL", trial.name());
             Err(ConfigError::new(key, message))
         };
         if !self.has_elevator() {
-            return refuse("elevator", "found none; expected one, such as \"noop\",");
+            return refuse(
+                "elevator",
+                "no elevator to replace by `TRIAL`; set elevator = \"noop\"",
+            );
         }
         if let Some(key) = self.tunables.keys().next() {
             return refuse(
                 key,
-                "found a key of the elevator; expected one without keys",
+                "`TRIAL` replaces the elevator and does not know this key; remove the key",
             );
         }
         self.trial = Some(trial);
@@ -300,7 +303,7 @@ impl HostConfig {
         if let Some((key, _)) = counts.iter().find(|(_, count)| *count == Some(0)) {
             return Err(ConfigError::new(
                 *key,
-                "found 0; expected at least 1, or leave it out",
+                "found 0; expected at least 1, or no key",
             ));
         }
         let Some(entry) = elevator else {
@@ -309,7 +312,7 @@ impl HostConfig {
         let plug = self.keys.plug.unwrap_or_default();
         let needs_a_queue_plug = |key: &str| {
             let message = format!(
-                "has no effect with plug = \"{}\"; say plug = \"queue\", or leave it out",
+                "has no effect with plug = \"{}\"; set plug = \"queue\" or remove the key",
                 plug.name()
             );
             Err(ConfigError::new(key, message))
@@ -321,8 +324,7 @@ impl HostConfig {
             return needs_a_queue_plug("unplug_threshold");
         }
         if self.keys.fua == Some(false) && self.flush(entry) == Flushing::Drain {
-            let message = "found false; a flush that drains follows no other request; say flush = \"sequence\", \
-                           or leave it out";
+            let message = "found false; with flush = \"drain\" no flush can follow a forced write; set flush = \"sequence\" or remove the key";
             return Err(ConfigError::new("fua", message));
         }
         // The volume is not known yet. This site suits every elevator: `satf`, for one, refuses a
@@ -335,7 +337,7 @@ impl HostConfig {
         let anticipates = (entry.build.build)(&self.tunables, &site)?.anticipates();
         if self.keys.per_member_anticipation == Some(true) && !anticipates {
             let message = format!(
-                "the elevator `{}` does not anticipate; leave it out",
+                "has no effect: the elevator `{}` does not anticipate; remove the key",
                 entry.name
             );
             return Err(ConfigError::new("per_member_anticipation", message));
@@ -359,7 +361,7 @@ impl HostConfig {
             None => Ok(()),
             Some((key, _)) => Err(ConfigError::new(
                 key.as_str(),
-                "has no effect without an elevator; say elevator = \"noop\" or another, or leave it out",
+                "has no effect without an elevator; set `elevator` or remove the key",
             )),
         }
     }
@@ -404,11 +406,12 @@ impl HostConfig {
         {
             return Err(ConfigError::new(
                 *key,
-                "below is nothing that is striped; leave it out",
+                "the volume is not striped; remove the key",
             ));
         }
         if self.aligns_to_tracks() && below.tracks.is_none() {
-            let message = "nothing is known of tracks below; leave it out";
+            let message =
+                "the tracks of the volume are unknown; remove the key or set `tracks` in [volume]";
             return Err(ConfigError::new("track_aligned", message));
         }
         let site = Site {
@@ -603,7 +606,7 @@ mod tests {
                 "{name}"
             );
         }
-        for name in ["mq-deadline", "bfq", "kyber", "fifo", "satf"] {
+        for name in ["none", "mq-deadline", "bfq", "kyber", "fifo", "satf"] {
             assert_eq!(
                 flush(json!({ "elevator": name })),
                 Flushing::Sequence,

@@ -6,6 +6,7 @@
 //! | file | content |
 //! |---|---|
 //! | `noop.rs` | in order of arrival, with merges |
+//! | `none.rs` | no scheduler, as in Linux 6: in order of arrival, with merges |
 //! | `fifo.rs` | in order of arrival, without merges |
 //! | `sstf.rs`, `scan.rs`, `c_scan.rs` | the classics, by address |
 //! | `vr.rs` | V(R), with expiries |
@@ -41,6 +42,7 @@ pub mod forest;
 mod habits;
 mod kyber;
 mod mq_deadline;
+mod none;
 mod noop;
 mod satf;
 mod scan;
@@ -225,6 +227,7 @@ macro_rules! elevators {
 // the effect of a flush in its kernel.
 elevators! {
     "noop" => noop, Drain;
+    "none" => none, Sequence;
     "fifo" => fifo, Sequence;
     "sstf" => sstf, Sequence;
     "scan" => scan, Sequence;

@@ -279,7 +279,7 @@ impl PagedDevice {
         }
         assert!(
             self.todo.is_empty(),
-            "what the cache leaves to do while it is carried out would be lost"
+            "the cache has added work during the execution of its work; it would be lost"
         );
         todo.clear();
         self.todo = todo;

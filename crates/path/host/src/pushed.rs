@@ -200,7 +200,7 @@ impl PushedBlocks {
         assert_eq!(
             answer,
             Answer::Done,
-            "what is here has not to be waited for"
+            "a read of cached blocks must not wait"
         );
         self.counts.hits += 1;
         true

@@ -26,7 +26,7 @@ use std::sync::Arc;
 mod tests;
 
 pub(crate) const SUMMARY: &str =
-    "reads for a scan what passes while a lone request waits for its sector";
+    "reads sectors for a scan while a single request waits for rotation";
 
 /// Keys of `free-block`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
@@ -51,14 +51,14 @@ impl Default for Config {
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Config { overhead, margin } = read(keys)?;
     let drive = site.drive.as_ref().map_err(|why| {
-        let message = format!(
-            "where the arm stands says nothing of requests here: {why}; expected one drive"
-        );
+        let message =
+            format!("the position of the arm is not known here: {why}; expected one drive");
         ConfigError::new("kind", message)
     })?;
     for (key, time) in [("overhead", overhead), ("margin", margin)] {
         if time >= MOST {
-            let message = format!("found {time}; expected less than {MOST}: no latency is longer");
+            let message =
+                format!("found {time}; expected less than {MOST}, the longest rotational latency");
             return Err(ConfigError::new(key, message));
         }
     }

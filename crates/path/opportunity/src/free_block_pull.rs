@@ -16,7 +16,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-pub(crate) const SUMMARY: &str = "pulls dirty pages on the tracks at which the arm will be, to be written in latency that is free";
+pub(crate) const SUMMARY: &str =
+    "pulls dirty pages on tracks near the next request, for writes in free rotational latency";
 
 /// Keys of `free-block-pull`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
@@ -54,13 +55,13 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
     if most_inside == 0 {
         return Err(ConfigError::new(
             "most_inside",
-            "found 0, so that nobody is ever asked; expected more",
+            "found 0; expected at least 1, or no host is ever asked",
         ));
     }
     let boundaries = site.tracks.clone().map_err(|why| {
         ConfigError::new(
             "kind",
-            format!("where the arm will be says nothing of requests here: {why}"),
+            format!("the next position of the arm is not known here: {why}"),
         )
     })?;
     Ok(Box::new(FreeBlockPull {
@@ -253,7 +254,7 @@ mod tests {
                 .err()
                 .unwrap()
                 .message
-                .contains("nobody sees")
+                .contains("a controller hides")
         );
     }
 }

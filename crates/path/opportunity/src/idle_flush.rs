@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(crate) const SUMMARY: &str =
-    "pulls dirty pages at intervals while nothing has come for a time and little waits";
+    "pulls dirty pages at intervals while no request has come for a time and few are inside";
 
 /// Keys of `idle-flush`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]

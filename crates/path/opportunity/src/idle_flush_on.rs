@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(crate) const SUMMARY: &str =
-    "pulls dirty pages once nothing has come for a time, and on until something else comes";
+    "pulls dirty pages after a time without requests, and continues until another request comes";
 
 /// Keys of `idle-flush-on`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]

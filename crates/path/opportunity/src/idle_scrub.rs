@@ -24,7 +24,7 @@ use serde::Deserialize;
 mod tests;
 
 pub(crate) const SUMMARY: &str =
-    "reads all members from end to end while nothing comes, and counts what is wrong";
+    "reads all members from end to end in idle time and counts wrong sectors";
 
 /// Keys of `idle-scrub`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]

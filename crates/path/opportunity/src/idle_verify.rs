@@ -34,8 +34,7 @@ use serde::Deserialize;
 #[cfg(test)]
 mod tests;
 
-pub(crate) const SUMMARY: &str =
-    "reads what was written again while nothing comes, and mends what the drive has not written";
+pub(crate) const SUMMARY: &str = "reads written data again in idle time and repairs faulty writes";
 
 /// Keys of `idle-verify`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]

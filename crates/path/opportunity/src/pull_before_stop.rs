@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(crate) const SUMMARY: &str =
-    "pulls all dirty pages of every host before drives that are left alone stop their platters";
+    "pulls all dirty pages of every host before idle drives stop their platters";
 
 /// Keys of `pull-before-stop`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
@@ -51,15 +51,13 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
     } = read(keys)?;
     let after = quiet_time("after", some("after", after)?, site)?;
     let Some(stop) = site.stop else {
-        let message = "no drive stops its platters by itself, so that nothing is to be pulled before it; give \
-                       drives [spin_down], or say idle-flush-on";
+        let message = "no drive has [spin_down]; add [spin_down], or use kind = \"idle-flush-on\"";
         return Err(ConfigError::new("kind", message));
     };
     if after >= stop {
         let [after, stop] = [after, stop].map(|time| time.as_secs_f64());
         let message = format!(
-            "found {after} s; platters may stop behind {stop} s in which nothing comes, and what is pulled then \
-             would start them again. Expected less"
+            "found {after} s; expected less than {stop} s, the shortest idle time before a stop"
         );
         return Err(ConfigError::new("after", message));
     }
@@ -333,7 +331,7 @@ mod tests {
                 ..site.clone()
             },
         );
-        assert!(error.contains("no drive stops"), "{error}");
+        assert!(error.contains("no drive has"), "{error}");
         assert!(
             refused(serde_json::json!({ "flush": "2MiB" }), &site).contains("largest page cache")
         );

@@ -13,9 +13,8 @@ pub(crate) fn granule(flush: Bytes, site: &Site) -> Result<Sectors, ConfigError>
     let sectors = whole_sectors("flush", flush)?;
     if flush > site.page_cache {
         let held = site.page_cache;
-        let message = format!(
-            "found {flush}; the largest page cache of a host holds {held}, and no more is ever dirty"
-        );
+        let message =
+            format!("found {flush}; expected at most {held}, the largest page cache of a host");
         return Err(ConfigError::new("flush", message));
     }
     Ok(sectors)
@@ -40,7 +39,7 @@ pub(crate) fn whole_sectors(key: &str, size: Bytes) -> Result<Sectors, ConfigErr
 /// Names `key` if the time is 0.
 pub(crate) fn some(key: &str, time: Duration) -> Result<Duration, ConfigError> {
     if time == Duration::ZERO {
-        return Err(ConfigError::new(key, "found 0; expected some time"));
+        return Err(ConfigError::new(key, "found 0; expected a time above 0"));
     }
     Ok(time)
 }
@@ -53,7 +52,7 @@ pub(crate) fn quiet_time(key: &str, time: Duration, site: &Site) -> Result<Durat
     match site.lasts {
         Some(lasts) if time >= lasts => {
             let message =
-                format!("found {time}; the run lasts {lasts}, and is never quiet for so long");
+                format!("found {time}; expected less than {lasts}, the length of the run");
             Err(ConfigError::new(key, message))
         }
         _ => Ok(time),

@@ -32,8 +32,7 @@ use std::sync::Arc;
 #[cfg(test)]
 mod tests;
 
-pub(crate) const SUMMARY: &str =
-    "offers tracks that are in use before they leave the drive's buffer";
+pub(crate) const SUMMARY: &str = "offers used tracks to hosts before they leave the drive's buffer";
 
 /// Keys of `track-push`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
@@ -118,7 +117,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
     let longest = boundaries.longest().0;
     if u64::from(config.hits) > longest {
         let message = format!(
-            "found {}; the longest track has {longest} sectors, and hosts keep what they have read. Expected no more",
+            "found {}; expected at most {longest}, the sectors of the longest track",
             config.hits
         );
         return Err(ConfigError::new("hits", message));

@@ -98,7 +98,7 @@ fn path() -> String {
 
 pub(crate) const ENTRY: Entry<Kind> = Entry {
     name: "playback",
-    summary: "media streams, each played from a file at its bit rate, and what their clients see",
+    summary: "media streams, each played from a file at its bit rate, with the underruns of their clients",
     schema: schema_of::<Config>,
     build: Kind {
         file: None,

@@ -88,7 +88,7 @@ fn root() -> String {
 
 pub(crate) const ENTRY: Entry<Kind> = Entry {
     name: "strace",
-    summary: "a recorded program, as strace has written it",
+    summary: "a recorded program: the output of strace",
     schema: schema_of::<Config>,
     build: Kind {
         file: Some("file"),

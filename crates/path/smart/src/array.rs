@@ -99,7 +99,7 @@ impl SmartArray {
             .position(|model| model.config().spin_down.is_some())
         {
             let message = format!(
-                "disk {index} stops its platters by itself; those of an xor array turn always"
+                "disk {index} has [spin_down]; disks of an xor array must not stop by themselves"
             );
             return Err(ConfigError::new("members", message));
         }
@@ -452,8 +452,7 @@ impl Node for SmartArray {
 
     fn ordered(&mut self, _: Time, _: Order, _: &mut Cx<'_>) -> Result<(), Refusal> {
         Err(Refusal(
-            "disk-based XOR arrays are modelled whole: their disks neither fail nor are restored"
-                .into(),
+            "disk-based XOR arrays support neither failed nor restored disks".into(),
         ))
     }
 

@@ -111,8 +111,7 @@ impl Settings {
             return Err(ConfigError::new("segment", message));
         }
         if !failed.is_empty() {
-            let message = "found a failed disk; disk-based XOR arrays are modelled whole only: \
-                           leave the key out, or take layout = \"raid5\"";
+            let message = "found a failed disk; disk-based XOR arrays do not support failed disks: remove the key, or use layout = \"raid5\"";
             return Err(ConfigError::new("failed", message));
         }
         (self.discipline.build)(&self.keys, segments).map(drop)

@@ -74,7 +74,7 @@ impl StageConfig {
                 .check()
                 .map_err(|error| error.below("cooperation"))?;
             if config.addresses != Addresses::Whole {
-                let message = "each host has addresses of its own, which no other reads; it needs addresses = \"whole\"";
+                let message = "cooperation needs addresses = \"whole\", because hosts with separate addresses share no data";
                 return Err(ConfigError::new("cooperation", message));
             }
         }

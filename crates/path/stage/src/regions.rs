@@ -154,13 +154,13 @@ fn placed(
     if wanted.size == Some(Sectors::ZERO) {
         return refuse(
             "size",
-            "found less than a sector; expected 512 bytes at least, or leave it out".into(),
+            "found less than a sector; expected at least 512 bytes, or no key".into(),
         );
     }
     if sectors == Sectors::ZERO {
         return refuse(
             "size",
-            format!("nothing is left of the array for this host ({left} bytes)"),
+            format!("no part of the array is left for this host ({left} bytes)"),
         );
     }
     if start
@@ -182,8 +182,7 @@ fn placed(
                 )
             }
             (None, _) => format!(
-                "found none; an equal part of what others leave, {} bytes, is more than the {left} from its place on. \
-                 Say how large it is",
+                "missing; an equal part of the rest, {} bytes, exceeds the {left} bytes behind `at`. Give `size`",
                 equal.saturating_bytes().0
             ),
         };
@@ -281,7 +280,7 @@ mod tests {
                 }],
                 0,
                 "size",
-                "Say how large it is",
+                "Give `size`",
             ),
             (
                 vec![at(0, 16), at(u64::MAX, 8)],
@@ -317,7 +316,10 @@ mod tests {
         );
         let (host, error) = Regions::parts(&sizes(&[Some(1000), None]), Sectors(1000)).unwrap_err();
         assert_eq!((host, error.key.as_str()), (1, "size"));
-        assert!(error.message.contains("nothing is left"), "{error}");
+        assert!(
+            error.message.contains("no part of the array is left"),
+            "{error}"
+        );
         assert!(Regions::parts(&sizes(&[Some(u64::MAX), Some(8)]), Sectors(1000)).is_err());
     }
 

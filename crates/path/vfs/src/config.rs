@@ -106,21 +106,18 @@ pub enum Preallocation {
 impl DiskKeys {
     /// Keys of `[host.files]` without meaning for disks in files, each with the reason.
     pub const WITHOUT: [(&'static str, &'static str); 4] = [
-        (
-            "align",
-            "guests choose where their blocks lie; leave it out",
-        ),
+        ("align", "guests place their own blocks; remove this key"),
         (
             "align_read_ahead",
-            "guests choose what is read together; leave it out",
+            "guests have their own read-ahead; remove this key",
         ),
         (
             "call_cost",
-            "what a request costs the processor is `cost` of [shared]; leave it out",
+            "the processor time of a request is `cost` of [shared]; remove this key",
         ),
         (
             "copy_mb_per_s",
-            "what a request costs the processor is `cost` of [shared]; leave it out",
+            "the processor time of a request is `cost` of [shared]; remove this key",
         ),
     ];
 
@@ -144,7 +141,7 @@ impl DiskKeys {
         let keys = read(&keys)?;
         let files = FilesConfig::read(&files)?;
         if files.keys.kind == "raw" {
-            let message = "found \"raw\", which is one file without a name; expected a file system";
+            let message = "found \"raw\", which has no file names; expected a file system";
             return Err(ConfigError::new("kind", message));
         }
         Ok((keys, files))

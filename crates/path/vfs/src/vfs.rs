@@ -324,7 +324,7 @@ impl Vfs {
         if !running.waiting.is_empty() && running.waiting.len() as u32 == running.alive {
             let name = &running.started.name;
             out.stop(SourceError(format!(
-                "{name}: all processes that are left wait for each other"
+                "{name}: deadlock, all remaining processes wait for each other"
             )));
         }
     }

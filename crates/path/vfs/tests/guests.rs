@@ -435,7 +435,7 @@ fn what_cannot_be_is_refused_with_its_key() {
         (
             json!({ "kind": "ext2", "align": "tracks" }),
             "align",
-            "guests choose",
+            "guests",
         ),
         (
             json!({ "kind": "ext2", "call_cost": "1ms" }),

@@ -63,28 +63,26 @@ impl ShiftRules {
     pub(crate) fn checked(self) -> Result<ShiftRules, ConfigError> {
         let ShiftRules { down, up, .. } = self;
         if !(down.is_finite() && up.is_finite() && down >= 0.0) {
-            let message = format!(
-                "utilisations of {down} and {up} are none; write shares of the time, such as 0.1"
-            );
+            let message =
+                format!("found utilisations {down} and {up}; expected shares of time, such as 0.1");
             return Err(ConfigError::new("shift_down", message));
         }
         if down >= up {
             let message = format!(
-                "an array that shifts down below a utilisation of {down} and up above {up} would shift to and fro; \
-                 `shift_down` must be below `shift_up`, and well below the share of it that the low gear's fewer members see"
+                "found shift_down {down} and shift_up {up}: the array would shift to and fro; `shift_down` must be well below `shift_up`, because the low gear has fewer members for the same load"
             );
             return Err(ConfigError::new("shift_down", message));
         }
         if self.window == Duration::ZERO {
             return Err(ConfigError::new(
                 "window_s",
-                "a mean needs a time to be taken over; write for example 60",
+                "found 0; expected the length of the window in seconds, such as 60",
             ));
         }
         if self.rate == Some(Bytes(0)) {
             return Err(ConfigError::new(
                 "copy_rate",
-                "at 0 bytes a second no shift ends; leave the key out for no bound",
+                "found 0; with this rate no shift would end. Remove the key for no limit",
             ));
         }
         Ok(self)

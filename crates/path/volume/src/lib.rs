@@ -29,6 +29,7 @@ pub mod lzvs_geo;
 pub mod lzvs_naive;
 mod members;
 mod mirror;
+mod other_names;
 mod paired;
 pub mod paraid;
 mod parity;
@@ -61,6 +62,7 @@ pub use lzvs::LzvsConfig;
 pub use lzvs_geo::LzvsGeoConfig;
 pub use lzvs_naive::LzvsNaiveConfig;
 pub use mirror::ReadPolicy;
+pub use other_names::find_layout;
 pub use paired::{
     Floor, Fraction, MemberZone, Part, Ratio, RatioError, ZONES_MAX, ZonePair, Zoning,
 };

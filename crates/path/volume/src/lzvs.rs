@@ -71,8 +71,7 @@ pub fn zoning(config: &LzvsConfig, members: &[Sectors]) -> Result<Zoning, Config
     Zoning::new(config.zones, common, blocking, config.ratio).map_err(|error| match error.key.as_str() {
         "blocking" => {
             let message = format!(
-                "found {}; a zone of member {smallest}, the smallest, has about {}, too little for a chunk of \
-                 both its members; choose a smaller one, or fewer zones",
+                "found {}; a zone of member {smallest}, the smallest, has only about {}, less than one chunk for both members; choose a smaller chunk or fewer zones",
                 config.blocking,
                 Sectors(common / u64::from(config.zones)).bytes()
             );
@@ -85,8 +84,7 @@ pub fn zoning(config: &LzvsConfig, members: &[Sectors]) -> Result<Zoning, Config
 /// See [`BuildLayout`](crate::BuildLayout).
 pub(crate) fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
     if let Some(Value::Array(_)) = keys.get("zones") {
-        let message = "found parts of the volume; lzvs expects a number of logical zones. Parts with floors \
-                       are planned from the disks' real zones, by layout = \"lzvs-geo\"";
+        let message = "found a list of parts; lzvs expects a number of logical zones. Use layout = \"lzvs-geo\" for parts with floors";
         return Err(ConfigError::new("zones", message));
     }
     let config: LzvsConfig = registry::read(keys)?;

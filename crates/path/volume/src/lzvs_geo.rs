@@ -95,8 +95,7 @@ fn plan(config: &LzvsGeoConfig, members: &[Sectors]) -> Result<(Vec<Vec<Rows>>, 
     if parts.iter().all(Vec::is_empty) {
         let (smallest, capacity) = smallest(members);
         let message = format!(
-            "found {}; member {smallest}, the smallest, has {}, too little for a chunk of both its members; \
-             choose a smaller one",
+            "found {}; member {smallest}, the smallest, has {}, less than one chunk for both members; choose a smaller chunk",
             config.blocking,
             capacity.bytes()
         );
@@ -109,8 +108,7 @@ fn plan(config: &LzvsGeoConfig, members: &[Sectors]) -> Result<(Vec<Vec<Rows>>, 
 fn timelines(zones: &[Vec<MemberZone>], members: &[Sectors]) -> Result<Vec<Timeline>, ConfigError> {
     if zones.len() != members.len() {
         let message = format!(
-            "found zones of {} members of {}; members of lzvs-geo are drives, whose zones are known, or need \
-             this key. A volume of volumes can have raid0 or raid1 above and lzvs-geo below",
+            "found the zones of {} of {} members; lzvs-geo knows the zones of drives only. Give this key for other members, or put raid0 or raid1 above lzvs-geo",
             zones.len(),
             members.len()
         );
@@ -258,7 +256,7 @@ mod tests {
         assert!(
             error
                 .message
-                .contains("found 390; the most that can be had for 100.0 GB is 3"),
+                .contains("found 390; the highest possible floor for 100.0 GB is 3"),
             "{error}"
         );
         assert!(

@@ -26,7 +26,7 @@ pub(crate) fn at_least(layout: &str, members: &[Sectors], least: usize) -> Resul
     }
     let found = members.len();
     let message = format!(
-        "{layout} needs at least {least} members, and has {found}; add {}",
+        "{layout} needs at least {least} members; found {found}, add {}",
         least - found
     );
     Err(ConfigError::new("members", message))

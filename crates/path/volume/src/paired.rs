@@ -83,7 +83,7 @@ pub(crate) fn pairs_of(layout: &str, members: &[Sectors]) -> Result<u64, ConfigE
     }
     let found = members.len();
     let message =
-        format!("{layout} needs members in pairs, and has {found}; add one, or leave one out");
+        format!("{layout} needs members in pairs, and has {found}; add or remove one member");
     Err(ConfigError::new("members", message))
 }
 

@@ -99,7 +99,7 @@ pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, Config
     let config: ParaidConfig = registry::read(keys)?;
     if config.cluster.is_some() {
         let message =
-            "paraid has one reserve, not clusters with buckets; leave the key out, or use e-paraid";
+            "paraid has one reserve, not clusters with buckets; remove the key, or use e-paraid";
         return Err(ConfigError::new("cluster", message));
     }
     assemble("paraid", &config, members, None)
@@ -112,7 +112,7 @@ pub fn build_beside(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>,
     if cluster == 0 {
         return Err(ConfigError::new(
             "cluster",
-            "buckets with nothing between them; write for example 32",
+            "found 0; expected at least one chunk between two buckets, such as 32",
         ));
     }
     assemble(BESIDE, &config, members, Some(cluster))
@@ -155,9 +155,8 @@ fn thresholds(rules: &ShiftRules, active: u64, members: u64) -> Result<(), Confi
     let ShiftRules { down, up, .. } = *rules;
     for (key, share) in [("shift_down", down), ("shift_up", up)] {
         if share > 1.0 {
-            let message = format!(
-                "found {share}; no utilisation is above 1. Expected a share of the time, such as 0.1"
-            );
+            let message =
+                format!("found {share}; expected a share of time from 0 to 1, such as 0.1");
             return Err(ConfigError::new(key, message));
         }
     }
@@ -167,8 +166,7 @@ fn thresholds(rules: &ShiftRules, active: u64, members: u64) -> Result<(), Confi
         return Ok(());
     }
     let message = format!(
-        "found {down}: what keeps {members} members busy for that share keeps {active} so for {after:.3}, which is not \
-         below `shift_up`, {up}, and would be shifted to and fro; expected less than {:.3}",
+        "found {down}: with {members} members at that utilisation, the {active} members of the low gear would have {after:.3}, which is not below `shift_up`, {up}, so the array would shift to and fro; expected less than {:.3}",
         up * active as f64 / members as f64
     );
     Err(ConfigError::new("shift_down", message))
@@ -187,7 +185,7 @@ fn gears(config: &ParaidConfig, members: u64, parities: u64) -> Result<(u64, u64
             if parities > 0 {
                 message
             } else {
-                "nobody works in the low gear; 1 at least".into()
+                "found 0; the low gear needs at least 1 active member".into()
             },
         ));
     }
@@ -211,7 +209,7 @@ fn map(
     let rows = (u128::from(units) * u128::from(percent) / 100) as u64;
     if !(1..=100).contains(&percent) || rows == 0 {
         let message = format!(
-            "{percent} per cent of {units} chunks on each member is no native data that fits; write 1 to 100"
+            "found {percent} per cent of {units} chunks per member; expected 1 to 100 and at least one chunk"
         );
         return Err(ConfigError::new("native_percent", message));
     }
@@ -242,8 +240,7 @@ fn map(
         "the reserve"
     };
     let message = format!(
-        "{what} of {} members' data on {active} others end at chunk {}, and the smallest member has {units}; \
-         write less native data, or more active members",
+        "{what} for the data of {} members on {active} active members would end at chunk {}, but the smallest member has {units} chunks; reduce native_percent or add active members",
         transient,
         map.end()
     );
@@ -273,6 +270,6 @@ fn seconds(key: &'static str, seconds: f64) -> Result<Duration, ConfigError> {
     }
     Err(ConfigError::new(
         key,
-        format!("{seconds} is no time in seconds; write for example 60"),
+        format!("found {seconds}; expected a time in seconds, such as 60"),
     ))
 }

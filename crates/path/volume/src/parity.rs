@@ -128,8 +128,7 @@ fn check_code_length(config: &ParityConfig<'_>, members: usize) -> Result<(), Co
         return Ok(());
     }
     let message = format!(
-        "{} has at most 257 members, since its second parity tells no more apart, and has {members}; \
-         make several arrays and stripe over them",
+        "{} supports at most 257 members, because its second parity can distinguish 255 data chunks; found {members}. Build several arrays and stripe over them",
         config.name
     );
     Err(ConfigError::new("members", message))

@@ -1,4 +1,4 @@
-//! `raid10`: mirrored chunks dealt to the members in turn.
+//! `raid10`: mirrored chunks on the members in turn.
 //!
 //! The "near" arrangement of the Linux md driver: with n copies, copy c of chunk k takes place
 //! k·n+c, and place p lies on member p mod m, in row p div m. The number of members m need not be a
@@ -185,7 +185,7 @@ fn check_copy_left(map: &NearMap, states: &MemberStates) -> Result<(), ConfigErr
         .map(|(member, _)| member.to_string())
         .collect();
     let message = format!(
-        "every copy of some chunks is lost, since members {} have failed; leave one of them alive",
+        "every copy of some chunks is lost, because members {} have failed; one of these members must be alive",
         holders.join(", ")
     );
     Err(ConfigError::new("failed", message))

@@ -108,7 +108,7 @@ impl Background {
         if amount == Sectors::ZERO {
             return Err(ConfigError::new(
                 "amount",
-                "found 0; expected what a round reads, such as 64KiB",
+                "found 0; expected the amount of data per round, such as 64KiB",
             ));
         }
         if config.rate == Some(Bytes(0)) {

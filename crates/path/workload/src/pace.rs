@@ -135,8 +135,7 @@ impl fmt::Display for NoCompletion {
         let pace = pace.name();
         write!(
             f,
-            "request {number} has no known completion, which the pace `{pace}` needs of each to know how many \
-             were outstanding; expected a trace with all completions (`fullstroke trace info` counts them), or \
+            "request {number} has no known completion, but the pace `{pace}` needs all completions to count the outstanding requests; expected a trace with all completions (`fullstroke trace info` counts them), or \
              another pace"
         )
     }

@@ -145,14 +145,11 @@ impl ProcessConfig {
         if self.name.is_empty() {
             return refuse(
                 "name",
-                "found an empty name; expected one, or leave it out".into(),
+                "found an empty name; expected a name, or no key".into(),
             );
         }
         if self.count == 0 {
-            return refuse(
-                "count",
-                "found 0; expected at least 1, or leave the entry out".into(),
-            );
+            return refuse("count", "found 0; expected at least 1, or no entry".into());
         }
         if !(0.0..=1.0).contains(&self.read_share) {
             return refuse(

@@ -109,7 +109,7 @@ impl Streams {
                 ..Request::default()
             };
             out.issue(0, request);
-            assert!(self.left > 0, "more reads are issued than were asked for");
+            assert!(self.left > 0, "more reads are issued than requested");
             self.left -= 1;
             if self.left == 0 {
                 self.next_start = Time::NEVER;

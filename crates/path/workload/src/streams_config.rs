@@ -231,23 +231,17 @@ impl StreamsConfig {
         }
         if self.start_up_bytes() > self.client_bytes() {
             let message = format!(
-                "found {}, more than the client's buffer of {}; it would never begin to play",
+                "found {}, more than the client's buffer of {}; playback would never start",
                 self.start_up_bytes(),
                 self.client_bytes()
             );
             return refuse("start_up_buffer", message);
         }
         if self.requests == Some(0) {
-            return refuse(
-                "requests",
-                "found 0; expected at least 1, or leave it out".into(),
-            );
+            return refuse("requests", "found 0; expected at least 1, or no key".into());
         }
         if self.servers == Some(0) {
-            return refuse(
-                "servers",
-                "found 0; expected at least 1, or leave it out".into(),
-            );
+            return refuse("servers", "found 0; expected at least 1, or no key".into());
         }
         self.check_times()
     }
@@ -261,7 +255,7 @@ impl StreamsConfig {
             ),
             Some(Duration::ZERO) => refuse(
                 "until_start_up_latency",
-                "found 0; expected a time, or leave it out",
+                "found 0; expected a time, or no key",
             ),
             limit
                 if self.start_interval == Duration::ZERO
@@ -311,7 +305,7 @@ impl StreamsConfig {
         }
         for WeightedBitRate { bit_rate, .. } in rates {
             if bit_rate == BitRate(0) {
-                return refuse(key, "found 0bit/s; nothing would ever be played".into());
+                return refuse(key, "found 0bit/s; playback would never start".into());
             }
             let plays = bit_rate.span(self.read_size);
             if plays < READ_PLAYS_MIN {

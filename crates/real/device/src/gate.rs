@@ -183,7 +183,7 @@ fn refuse_other_loops(layer: &Layer, loops: &[LoopDevice]) -> Result<(), OpenErr
     });
     match other {
         Some(other) if layer.through.is_none() => Err(OpenError::InUse(format!(
-            "it is what the loop device `{}` stands on",
+            "the loop device `{}` uses it",
             other.path.display()
         ))),
         Some(other) => Err(OpenError::InUse(format!(
@@ -254,8 +254,7 @@ fn lock(file: &File, sharing: Sharing) -> Result<(), OpenError> {
             Err(Errno::INTR) => {}
             Err(Errno::WOULDBLOCK) if began.elapsed() < PATIENCE => sleep(LOOK),
             Err(Errno::WOULDBLOCK) => {
-                let user = "it is in use by another process: an array that is assembled, a server with its \
-                            store, or a replay, perhaps";
+                let user = "it is in use by another process, such as an assembled array, a server with its store, or a replay";
                 return Err(OpenError::InUse(user.to_owned()));
             }
             Err(error) => {

@@ -56,9 +56,7 @@ pub enum StandbyError {
     #[error("found a SCSI device of type {0:#04x}; expected a disk, type 0")]
     Type(u8),
     /// The disk has no standby condition.
-    #[error(
-        "the disk does not say that it has a standby condition (power condition page, STANDBY_Z)"
-    )]
+    #[error("the disk reports no standby condition (power condition page, STANDBY_Z)")]
     NoStandby,
     /// The answer is too short.
     #[error("the disk answered INQUIRY with {found} bytes; expected at least {expected}")]

@@ -95,7 +95,10 @@ impl Server {
         };
         match name {
             None if self.worlds.len() == 1 => Ok(0),
-            None => Err(Refusal(format!("say which export: {}", names()))),
+            None => Err(Refusal(format!(
+                "several exports; name one of them: {}",
+                names()
+            ))),
             Some(name) => {
                 let found = self.worlds.iter().position(|world| world.name == name);
                 found.ok_or_else(|| {
@@ -121,7 +124,7 @@ impl Server {
         self.changes(index)?;
         let now = self.now(index);
         self.worlds[index].re_add(now, &path)?;
-        Ok(format!("drive {drive} is back with its bytes"))
+        Ok(format!("drive {drive} is re-added with its bytes"))
     }
 
     fn restore(
@@ -147,7 +150,7 @@ impl Server {
         self.worlds[index].set_speed(now, speed)?;
         let RebuildSpeed { least, most } = speed;
         Ok(format!(
-            "drives are rebuilt {}; below {least} a second they do not make way",
+            "rebuilds run {}; below {least} a second they do not yield to requests",
             speed_in_words(most)
         ))
     }
@@ -167,8 +170,7 @@ impl Server {
             .features
             .contains(Features::READ_ONLY)
         {
-            let message = "it is served --read-only: nothing of it changes, the states of its drives \
-                        neither; serve it without --read-only";
+            let message = "the export is served --read-only, so its data and the states of its drives cannot change; serve it without --read-only";
             return Err(Refusal(message.into()));
         }
         Ok(())
@@ -181,7 +183,7 @@ impl Server {
         match tree.drive_path(drive) {
             Some(path) => Ok((index, path.to_vec())),
             None if tree.drive_names().any(|name| name == drive) => Err(Refusal(format!(
-                "drive `{drive}` is part of an array that is modelled whole: its drives neither fail nor are restored"
+                "drive `{drive}` is part of an array that supports neither failed nor restored drives"
             ))),
             None => {
                 let names = tree.drive_names().collect::<Vec<_>>().join(", ");
@@ -193,7 +195,7 @@ impl Server {
 }
 
 fn speed_in_words(most: Option<Bytes>) -> String {
-    most.map_or("as fast as it goes".to_owned(), |most| {
+    most.map_or("without a limit".to_owned(), |most| {
         format!("at {most} a second at most")
     })
 }

@@ -396,7 +396,7 @@ impl World {
         {
             self.told_stop = true;
             complain(&format!(
-                "{}: nothing is served any more, since writes may be lost: {why}",
+                "{}: the export is stopped, because writes may be lost: {why}",
                 self.name
             ));
         }
@@ -417,8 +417,7 @@ fn restore_refusal(error: StoreError, path: &[usize]) -> Refusal {
     let member = dotted(path);
     match error {
         StoreError::Failed { .. } => Refusal(format!(
-            "{error}: an empty drive would be filled with nothing. If the data may be lost, say so: \
-             restore {member} --accept-data-loss"
+            "{error}: an empty drive would not restore the data. If the data may be lost, use: restore {member} --accept-data-loss"
         )),
         other => refusal(other),
     }

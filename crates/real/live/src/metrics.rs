@@ -187,7 +187,7 @@ fn exports(page: &mut Page, status: &Status) {
     gauge("fullstroke_data_lost", help, &|export| {
         f64::from(u8::from(export.health.data_lost))
     });
-    let help = "Bytes of which the redundancy is still compared since a server was killed.";
+    let help = "Bytes whose redundancy must still be compared after the kill of a server.";
     gauge("fullstroke_compare_left_bytes", help, &|export| {
         export
             .health
@@ -292,11 +292,11 @@ fn health(page: &mut Page, status: &Status) {
             }
         }
     };
-    let help = "How much of a member that is being rebuilt is filled.";
+    let help = "Filled share of a member during its rebuild.";
     gauge("fullstroke_rebuild_ratio", help, &|rebuild| {
         Some(rebuild.share)
     });
-    let help = "How fast it is filled, in the world's time.";
+    let help = "Rate of the rebuild in bytes a second of real time.";
     gauge("fullstroke_rebuild_bytes_per_second", help, &|rebuild| {
         rebuild.mb_per_s.map(|speed| speed * 1e6)
     });
@@ -318,7 +318,7 @@ fn operations(page: &mut Page, status: &Status) {
     };
     counter(
         "fullstroke_requests_total",
-        "Answered requests, failed ones included.",
+        "Answered requests, including failed requests.",
         &|numbers| numbers.requests,
     );
     counter(
@@ -391,8 +391,7 @@ fn drives(page: &mut Page, status: &Status) {
     gauge("fullstroke_drive_head_position_ratio", help, &|drive| {
         drive.head_share
     });
-    let help =
-        "How much of the drive is filled again: 1 unless it is being rebuilt, or has failed (0).";
+    let help = "Filled share of the drive: below 1 during a rebuild, 0 after a failure.";
     gauge("fullstroke_drive_rebuilt_ratio", help, &rebuilt_ratio);
     drive_counters(page, status);
     drive_power_states(page, status);

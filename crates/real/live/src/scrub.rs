@@ -41,8 +41,8 @@ impl World {
             askers: Vec::new(),
         });
         let other = match (scrub.on_bytes.mend, repair) {
-            (true, false) => "a scrub --repair is under way; ask again when it is done",
-            (false, true) => "a scrub without --repair is under way; ask again when it is done",
+            (true, false) => "a scrub --repair is running; ask again after its end",
+            (false, true) => "a scrub without --repair is running; ask again after its end",
             _ => return scrub.askers.push(asker),
         };
         // The asker may have given up.
@@ -118,7 +118,7 @@ fn verdict(scrub: &bytes::Scrub, impaired: bool) -> ControlResponse {
     } = &scrub.found;
     // Parity that lacks a drive cannot be told from the parity that protects the drive's data.
     let left_out = if scrub.mend && impaired {
-        "; parity that lacks a drive was left as it is: repair again when all drives are filled"
+        "; parity of missing drives was not changed: repair again when all drives are filled"
     } else {
         ""
     };
@@ -142,7 +142,7 @@ fn verdict(scrub: &bytes::Scrub, impaired: bool) -> ControlResponse {
         (wrong, false) => ControlResponse::Wrong {
             message: format!(
                 "{wrong} sectors of redundancy are wrong ({compared_sectors} compared): {places}; \
-                 scrub --repair makes them follow from the data"
+                 scrub --repair computes them from the data"
             ),
         },
     }

@@ -251,11 +251,13 @@ fn finish(server: Server) -> Result<Summary, ServeError> {
 
 fn check(stacks: &[Stack], options: &ServeOptions) -> Result<(), ServeError> {
     if stacks.is_empty() || options.listen.is_empty() {
-        return Err(ServeError::Options("nothing to serve, or nowhere".into()));
+        return Err(ServeError::Options(
+            "no export, or no address to listen on".into(),
+        ));
     }
     if options.record.is_some() && stacks.len() > 1 {
         return Err(ServeError::Options(
-            "a record is of one stack; serve one, or leave --record out".into(),
+            "--record needs exactly one stack; serve one stack, or remove --record".into(),
         ));
     }
     match options.pace {
@@ -302,8 +304,7 @@ fn world(
     let (store, report) = Store::open(service.shape, &location, &stack.volume_digest(), opening)?;
     notes.extend(describe(&report).map(|note| format!("{}: {note}", stack.name())));
     if store.is_read_only() && !report.clean {
-        let note =
-            "served read-only: what a kill has left is mended in memory, and not in the folder";
+        let note = "served read-only: the repairs after a kill stay in memory and do not change the folder";
         notes.push(format!("{}: {note}", stack.name()));
     }
     let machine = Machine::new(service.graph);
@@ -346,8 +347,7 @@ fn export(stack: &Stack, world: &World, options: &ServeOptions) -> Export {
 fn describe(report: &OpenReport) -> impl Iterator<Item = String> {
     let mended = (!report.clean).then(|| {
         format!(
-            "the last server was killed, or ended before it had compared all: {} changes were made again from the \
-             journal, {} regions ({} MiB) are compared meanwhile",
+            "the last server was killed, or ended before it had compared all regions: {} changes were repeated from the journal, {} regions ({} MiB) are compared in the background",
             report.replayed_changes,
             report.regions,
             report.region_bytes >> 20,
@@ -361,13 +361,13 @@ fn describe(report: &OpenReport) -> impl Iterator<Item = String> {
     });
     let risk = (report.regions_at_risk > 0).then(|| {
         format!(
-            "{} regions were being written when members went missing: what these held there may be wrong",
+            "{} regions were being written when members went missing: the data of these members may be wrong there",
             report.regions_at_risk
         )
     });
     let home = (report.copied_home > Bytes(0)).then(|| {
         let home = report.copied_home.0 >> 20;
-        format!("it was left in the low gear: {home} MiB of what stood in the soft state were copied home")
+        format!("the array was left in the low gear: {home} MiB of the soft state were copied back")
     });
     [mended, missing, risk, home].into_iter().flatten()
 }

@@ -114,10 +114,10 @@ pub(crate) fn replay(
 
 fn access(options: &ReplayOptions, threads: u32) -> String {
     let who = if threads == 1 {
-        "one thread, which waits for its call to return before it takes the next request".to_owned()
+        "one thread, which completes a call before it takes the next request".to_owned()
     } else {
         format!(
-            "{threads} threads, each of which waits for its call to return before it takes the next request"
+            "{threads} threads, each of which completes a call before it takes the next request"
         )
     };
     let how = if options.batch {

@@ -25,8 +25,7 @@ pub enum ReplayError {
     },
     /// A request would change the device, and writes are not permitted.
     #[error(
-        "`{file}`: request {number} is a {}, and nothing was said of writes; expected --writes skip, as-reads, or \
-         overwrite, with which all that stands on the device is lost",
+        "`{file}`: request {number} is a {}; --writes is missing: expected --writes skip, as-reads, or overwrite. With overwrite all data of the device are lost",
         operation.name()
     )]
     Writes {
@@ -115,7 +114,7 @@ impl ReplayError {
         let gone = match error {
             libc::ENODEV | libc::ENXIO | libc::ESHUTDOWN | libc::ENOTCONN => "; the device is gone",
             libc::ENODATA => "; it ends before the end of the request",
-            libc::ENOSPC => "; what it stands on is full",
+            libc::ENOSPC => "; the file system of the target is full",
             _ => "",
         };
         ReplayError::Failed {

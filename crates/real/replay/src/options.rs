@@ -76,7 +76,7 @@ impl ReplayOptions {
     /// Returns a description of the cache layer before the device.
     pub(crate) fn way(&self) -> &'static str {
         match self.buffered {
-            true => "through the page cache: response times are its own",
+            true => "through the page cache: response times are those of the page cache",
             false => "past the page cache (O_DIRECT)",
         }
     }

@@ -10,7 +10,7 @@ pub(crate) fn raise() -> String {
     // With one processor, a thread that spins at real-time priority would stop the thread that
     // reads the trace.
     if available_parallelism().map_or(1, usize::from) < 2 {
-        return format!("not real-time, as there is one processor, which others need: {LATE}");
+        return format!("not real-time, because the host has only one processor: {LATE}");
     }
     match set_first_in_first_out() {
         Ok(()) => "real-time (SCHED_FIFO, priority 1)".to_owned(),
@@ -22,7 +22,7 @@ pub(crate) fn raise() -> String {
     }
 }
 
-const LATE: &str = "requests are late by what the scheduler gives to others";
+const LATE: &str = "requests are late while the scheduler runs other processes";
 
 #[expect(
     unsafe_code,

@@ -83,7 +83,7 @@ enum RecordError {
     },
     #[error("`{}`: {source}", path.display())]
     Pipe { path: PathBuf, source: io::Error },
-    #[error("no request reached it while it was recorded")]
+    #[error("no request reached the device during the recording")]
     Nothing,
 }
 
@@ -194,7 +194,7 @@ impl fmt::Display for Recording {
         if *lost_events > 0 {
             write!(
                 f,
-                ", and {lost_events} events were lost: give it a larger --buffer"
+                ", and {lost_events} events were lost: use a larger --buffer"
             )?;
         }
         f.write_str(")")?;

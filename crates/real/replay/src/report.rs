@@ -272,8 +272,7 @@ impl Report {
             Pace::Load => self.judge_load(options, &mut lacks),
             Pace::AsFast | Pace::Closed => {
                 let says =
-                    "by order alone: nothing is said of the trace's times and load, and response times are \
-                            those of another load"
+                    "by order alone: the times and the load of the trace are not replayed, so response times belong to another load"
                         .to_owned();
                 return Verdict {
                     faithful: None,
@@ -288,7 +287,7 @@ impl Report {
             ),
             (
                 self.interrupted,
-                "it was ended before the trace was".to_owned(),
+                "the replay was ended before the end of the trace".to_owned(),
             ),
             (self.errors > 0, format!("{} requests failed", self.errors)),
         ];
@@ -338,7 +337,7 @@ impl Report {
             ),
             (
                 drift_us.abs() > bound_us,
-                format!("it drifted by {drift_us:.0} us"),
+                format!("drift of {drift_us:.0} us"),
             ),
             (
                 self.rate_error_share > most,
@@ -409,10 +408,7 @@ impl Report {
         writeln!(f)?;
         for (count, what) in [
             (self.left_out, "requests were left out"),
-            (
-                self.widened,
-                "requests touched whole blocks around what the trace says",
-            ),
+            (self.widened, "requests were extended to whole blocks"),
             (self.errors, "requests failed, and were tolerated"),
         ] {
             if count > 0 {

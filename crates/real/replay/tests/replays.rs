@@ -497,7 +497,10 @@ fn the_word_to_stop_leaves_what_there_is() {
         assert_eq!(report.requests as usize, place.log().len(), "{threads:?}");
         assert_eq!(report.verdict.faithful, Some(false));
         assert!(
-            report.verdict.says.contains("ended before the trace"),
+            report
+                .verdict
+                .says
+                .contains("ended before the end of the trace"),
             "{}",
             report.verdict.says
         );
@@ -554,7 +557,7 @@ fn threads_that_wait_issue_each_request_once_in_order_and_have_no_more_outstandi
             report.notes
         );
         assert!(
-            report.conditions[0].contains("waits for its call to return"),
+            report.conditions[0].contains("completes a call before"),
             "{:?}",
             report.conditions
         );

@@ -742,7 +742,7 @@ impl Array {
         let failed = carrier.carry(Direction::Write, &writes, &devices, &mut buffers);
         // All others have been written: the row is whole without these.
         for failed in failed {
-            let why = format!("it could not be written: {}", failed.error);
+            let why = format!("write failed: {}", failed.error);
             self.drop_member(failed.transfer.slot, &why, failed.error)?;
         }
         records
@@ -830,7 +830,7 @@ impl Array {
                 Ok(())
             });
             if let Err(error) = durable {
-                let why = format!("its journal could not be written: {error}");
+                let why = format!("write of the journal failed: {error}");
                 self.drop_member(slot, &why, error)?;
                 // Nothing is changed before the others know: power may fail, and
                 // this member be there again without the record.
@@ -886,7 +886,7 @@ impl Array {
             let (rows, marked) = log.after_flush(&**device, before);
             self.forget_journalled(rows);
             if let Err(error) = marked {
-                let why = format!("its journal could not be written: {error}");
+                let why = format!("write of the journal failed: {error}");
                 if self.drop_member(slot, &why, error).is_err() {
                     return false;
                 }
@@ -901,7 +901,7 @@ impl Array {
         let mut well = true;
         for (slot, result) in flush_each(&self.turning()) {
             if let Err(error) = result {
-                let why = format!("it could not be flushed: {error}");
+                let why = format!("flush failed: {error}");
                 if let Err(error) = self.drop_member(slot, &why, error) {
                     // What was written is lost, and nothing else has it.
                     self.halt(&error.to_string());
@@ -1027,11 +1027,8 @@ impl Array {
             if let Err(error) = written {
                 // Who cannot be done without halts the array: nothing is written
                 // where no mark is.
-                let _ = self.drop_member(
-                    slot,
-                    &format!("its bitmap could not be written: {error}"),
-                    error,
-                );
+                let _ =
+                    self.drop_member(slot, &format!("write of the bitmap failed: {error}"), error);
             }
         }
         if durable {

@@ -148,7 +148,7 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
     array.commit(&mut book)?;
     if let Some(failed) = array.take_happenings().into_iter().next() {
         return Err(ArrayError::Refused(format!(
-            "`{}` failed: {}; nothing was made",
+            "`{}` failed: {}; the array was not created",
             failed.device, failed.why
         )));
     }
@@ -399,8 +399,7 @@ fn check_no_rules(design: &Design) -> Result<(), ArrayError> {
         return Ok(());
     };
     Err(ArrayError::Refused(format!(
-        "{key}: found {value}; expected nothing: an array on devices shifts when it is told to, by `array gear`, and not \
-         by its members' utilisation"
+        "{key}: found {value}; expected no key: an array on devices shifts by `array gear` only, and not by the utilisation of its members"
     )))
 }
 
@@ -427,7 +426,8 @@ fn check_journal(
         ways.push(format!("devices of {} bytes", 64 * needed(chunk)));
     }
     ways.push(
-        "--journal none, with which a loss of power may cost what a missing member held".to_owned(),
+        "--journal none, with which a power failure may lose the data of a missing member"
+            .to_owned(),
     );
     Err(ArrayError::Refused(format!(
         "chunk: found {}, with which two changes of a row of {members} members take {} bytes; the journal of each \
@@ -566,7 +566,7 @@ fn assemble_sabotaged(
     let present = members_of(&roster, &found, allowances, &mut report)?;
     if !report.newly_failed.is_empty() && !degraded {
         return Err(ArrayError::Missing(format!(
-            "`{}` lacks members that it had: {}",
+            "`{}` lacks members: {}",
             roster.name,
             report.newly_failed.join(", ")
         )));
@@ -601,7 +601,7 @@ fn assemble_sabotaged(
         .collect();
     if !layout.answers() {
         return Err(ArrayError::Refused(format!(
-            "`{}` cannot be assembled: it survives the loss of {} members, and lacks {}",
+            "`{}` cannot be assembled: the array survives the loss of {} members, and lacks {}",
             roster.name,
             layout.failures_survived(),
             missing.join(", ")
@@ -704,7 +704,7 @@ fn has_grown(device: &dyn Device, copies: &Copies) -> Option<String> {
     let before = copies.superblock.own?.bytes;
     let (name, bytes) = (device.name(), device.bytes());
     (bytes > before).then(|| {
-        format!("`{name}` has grown from {before} to {bytes} bytes; what was added is not used")
+        format!("`{name}` has grown from {before} to {bytes} bytes; the added space is not used")
     })
 }
 
@@ -755,7 +755,7 @@ fn latest(found: &[Found]) -> Result<Superblock, ArrayError> {
         }
         if let Some(twin) = members.insert(other.member(), other.device.name()) {
             return Err(ArrayError::Refused(format!(
-                "`{twin}` and `{}` say that they are the same member; leave out the one that is a copy",
+                "`{twin}` and `{}` have the same member number; leave out the copy",
                 other.device.name()
             )));
         }
@@ -780,7 +780,7 @@ fn members_of(
                 let known = own.doubts().is_none()
                     && knows_what_it_missed(roster, index, &own.copies.superblock);
                 let how = if known {
-                    "only what it has missed is filled"
+                    "only the missed changes are filled"
                 } else {
                     "all of it is filled"
                 };
@@ -860,8 +860,7 @@ fn catch_up(latest: &Superblock, found: &[Found], present: &Devices) -> Result<(
 
 fn two_histories(device: &str, roster: &Roster) -> ArrayError {
     ArrayError::Refused(format!(
-        "`{device}` was used without the others, and they without it: there are two histories of `{}`; leave out the \
-         members that you do not trust, and add them again afterwards",
+        "`{device}` and the other members were used separately: there are two histories of `{}`; leave out the members that you do not trust, and add them again afterwards",
         roster.name
     ))
 }
@@ -1006,7 +1005,7 @@ impl Array {
                 continue;
             };
             if let Err(error) = log.start(&**device, epoch) {
-                let why = format!("its journal could not be written: {error}");
+                let why = format!("write of the journal failed: {error}");
                 self.drop_member(slot, &why, error)?;
             }
         }

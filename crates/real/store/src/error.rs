@@ -46,7 +46,7 @@ pub enum ArrayError {
     /// A change could be made neither on a member nor without it. Nothing is
     /// changed any more, so that what was flushed stays.
     #[error(
-        "the array takes no changes any more: {why}; stop it, mend that, and assemble it again"
+        "the array accepts no more changes: {why}; stop the array, repair the cause, and assemble the array again"
     )]
     Halted {
         /// What happened.

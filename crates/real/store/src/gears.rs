@@ -138,10 +138,12 @@ impl Array {
             (_, Some(Gear::Rising)) => refused("is shifting up; wait until it is in the high gear"),
             (Towards::Down, Some(Gear::High)) => match self.begin_shift(Gear::Falling, "") {
                 true => Ok(()),
-                false => refused("lacks members: none may stand until all hold what they should"),
+                false => refused(
+                    "lacks members: no member may go to standby until all members are filled",
+                ),
             },
             (Towards::Up, Some(Gear::Low)) => {
-                self.begin_shift(Gear::Rising, "somebody said so");
+                self.begin_shift(Gear::Rising, "by order");
                 Ok(())
             }
         }
@@ -352,7 +354,7 @@ impl Array {
                 self.mend_or_drop(worker, failed, &mut last)?;
                 break;
             }
-            let why = format!("it could not be written: {}", failed.error);
+            let why = format!("write failed: {}", failed.error);
             self.drop_member(failed.transfer.slot, &why, failed.error)?;
         }
         self.settle()
@@ -471,7 +473,7 @@ impl Array {
                     "refused",
                     slot,
                     device.name(),
-                    &format!("it was not put to standby: {error}"),
+                    &format!("standby failed: {error}"),
                 );
             }
         }

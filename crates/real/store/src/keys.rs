@@ -2,8 +2,8 @@
 //! must not follow from what a later program takes for granted.
 
 use crate::ArrayError;
-use fullstroke_contract::registry::{Keys, find};
-use fullstroke_volume::REGISTRY;
+use fullstroke_contract::registry::Keys;
+use fullstroke_volume::{REGISTRY, find_layout};
 use serde_json::Value;
 
 /// What a key means that is missing in a superblock of version 1: arrays were made with
@@ -46,8 +46,8 @@ const GEARS: &str = r#"{"level":"raid5","chunk":65536,"failed":[],"active":null,
 /// # Errors
 /// There is no such layout.
 pub(crate) fn resolved(layout: &str, given: &Keys) -> Result<Keys, ArrayError> {
-    let entry = find("layout", REGISTRY, "layout", layout)
-        .map_err(|error| ArrayError::Refused(error.to_string()))?;
+    let entry =
+        find_layout(REGISTRY, layout).map_err(|error| ArrayError::Refused(error.to_string()))?;
     let schema = (entry.schema)();
     let properties = schema
         .get("properties")

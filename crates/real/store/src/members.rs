@@ -243,7 +243,7 @@ impl Array {
                     book.newest.insert(member, copy);
                 }
                 (Err(error), Some(slot)) => {
-                    let why = format!("its superblock could not be written: {error}");
+                    let why = format!("write of the superblock failed: {error}");
                     self.drop_member(slot, &why, error)?;
                 }
                 (Err(_), None) => lost_spares.push(member),
@@ -295,7 +295,7 @@ impl Array {
                 "the member in place {slot} is needed: without it the array would lose data"
             )));
         }
-        self.happened("failed", slot, device.name(), "somebody said so");
+        self.happened("failed", slot, device.name(), "by order");
         self.settle()
     }
 
@@ -345,7 +345,7 @@ impl Array {
                 allocate(&*device)?;
                 self.begin_to_fill(&mut book, slot, device, member, missed_only)?;
                 return Ok(if missed_only {
-                    "filling what it has missed"
+                    "filling the missed changes"
                 } else {
                     "filling"
                 });
@@ -453,7 +453,7 @@ impl Array {
             slot,
             name,
             if missed_only {
-                "what it has missed"
+                "the missed changes"
             } else {
                 "all of it"
             },
@@ -549,7 +549,7 @@ impl Array {
             match self.fill_from(worker, slot, Sectors(from)) {
                 Ok(filled) => next = filled,
                 Err(failed) => {
-                    let why = format!("it could not be filled: {}", failed.error);
+                    let why = format!("filling failed: {}", failed.error);
                     self.drop_member(slot, &why, failed.error)?;
                     return self.settle();
                 }
@@ -585,7 +585,7 @@ impl Array {
             self.commit(&mut self.book())?;
         }
         if ended && let Some(device) = &self.devices()[slot] {
-            self.happened("filled", slot, device.name(), "it holds what it should");
+            self.happened("filled", slot, device.name(), "all its data is current");
         }
         Ok(())
     }
@@ -695,7 +695,7 @@ impl Array {
                 .fetch_or(self.facts.survived > 0, Ordering::SeqCst);
             return Err(ArrayError::device(device.name(), "read", failed.error));
         }
-        let why = format!("it could not be read: {}", failed.error);
+        let why = format!("read failed: {}", failed.error);
         self.happened("failed", slot, device.name(), &why);
         self.settle()
     }
@@ -944,8 +944,7 @@ pub(crate) fn refuse_owned(device: &dyn Device) -> Result<(), ArrayError> {
     let owners = signatures::owners(device).map_err(looked)?;
     if !owners.is_empty() {
         return Err(ArrayError::Refused(format!(
-            "`{}` belongs to somebody: found {}; expected a device without signatures, or --force, with which what \
-             it holds is lost",
+            "`{}` is in use: found {}; expected a device without signatures, or --force, which destroys its data",
             device.name(),
             owners.join(", ")
         )));
@@ -953,8 +952,7 @@ pub(crate) fn refuse_owned(device: &dyn Device) -> Result<(), ArrayError> {
     match signatures::first_data(device).map_err(looked)? {
         None => Ok(()),
         Some(at) => Err(ArrayError::Refused(format!(
-            "`{}` holds data of a kind that is not known here: found something other than zeros at byte {at}; expected \
-             zeros, or --force, with which what it holds is lost",
+            "`{}` holds unknown data: found other bytes than zeros at byte {at}; expected zeros, or --force, which destroys the data",
             device.name()
         ))),
     }

@@ -1240,7 +1240,7 @@ fn a_member_that_comes_back_is_filled_only_where_it_has_missed_something() {
         array
             .add(Arc::clone(&devices[2]) as Arc<dyn Device>, false)
             .unwrap(),
-        "filling what it has missed"
+        "filling the missed changes"
     );
     while array.tend(&mut worker).unwrap() {}
     assert_eq!(array.status().state, "whole");

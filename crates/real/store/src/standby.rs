@@ -329,8 +329,7 @@ impl Timer {
 fn policy(after: Duration) -> Result<Box<dyn SpinDown>, ArrayError> {
     if after < ROUND_TRIP {
         return Err(ArrayError::Refused(format!(
-            "--standby-after: found {after}; expected at least {ROUND_TRIP}: a disk may take that to stop and \
-             to start, and would do little else"
+            "--standby-after: found {after}; expected at least {ROUND_TRIP}, the time that a disk may need to stop and to start"
         )));
     }
     let keys: Keys = [("after".to_owned(), serde_json::json!(after.to_string()))]
@@ -403,13 +402,11 @@ impl Array {
             };
             let name = device.name();
             match standby.stop(Some(begun)) {
-                Ok(Stopped::Now) => {
-                    self.happened("standby", slot, name, "nothing was asked of it for long")
-                }
+                Ok(Stopped::Now) => self.happened("standby", slot, name, "the disk was idle"),
                 Ok(Stopped::Before | Stopped::Busy) => {}
                 Err(error) => {
                     watch.refused(&name);
-                    let why = format!("it was not put to standby, and is not asked again: {error}");
+                    let why = format!("standby failed, and is not tried again: {error}");
                     self.happened("refused", slot, name, &why);
                 }
             }

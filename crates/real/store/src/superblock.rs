@@ -460,7 +460,7 @@ impl Superblock {
         }
         if bytes.len() as u64 > SUPERBLOCK_BYTES {
             return Err(ArrayError::Refused(format!(
-                "what is to be known of the array takes {} bytes; expected at most {SUPERBLOCK_BYTES}: fewer \
+                "the description of the array takes {} bytes; expected at most {SUPERBLOCK_BYTES}: fewer \
                  members, or shorter names and keys",
                 bytes.len()
             )));

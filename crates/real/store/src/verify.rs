@@ -73,7 +73,7 @@ impl Array {
                 "lacks members"
             };
             return Err(ArrayError::Refused(format!(
-                "the array {why}: there is nothing to compare"
+                "the array {why}: there is no redundancy to compare"
             )));
         }
         if self.facts.gears.is_some() {
@@ -248,7 +248,7 @@ impl Array {
                     .carrier
                     .carry(Direction::Write, &[transfer], &devices, buffers);
                 for failed in failed {
-                    let why = format!("it could not be written: {}", failed.error);
+                    let why = format!("write failed: {}", failed.error);
                     self.drop_member(slot, &why, failed.error)?;
                 }
             }
@@ -354,7 +354,7 @@ impl Array {
             found.failed_reads += 1;
             self.mend_or_drop(worker, failed, &mut last)?;
         }
-        let why = "what was to be compared could not be read, however often it was mended";
+        let why = "the data to compare could not be read, in spite of repairs";
         Err(ArrayError::Refused(why.to_owned()))
     }
 }

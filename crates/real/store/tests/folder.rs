@@ -83,7 +83,7 @@ fn a_folder_with_something_else_in_it_is_refused() {
     assert_eq!(
         fs::read_dir(folder.path()).unwrap().count(),
         1,
-        "nothing was made"
+        "the array was not created"
     );
 }
 
@@ -268,19 +268,19 @@ fn a_member_that_may_have_missed_something_is_not_re_added() {
     // Something is written meanwhile, wherever that is.
     store.fail_member(&[1]).unwrap();
     store.write(Lbn(3), &pattern(3, 1, 9)).unwrap();
-    assert!(said(store.re_add_member(&[1])).contains("restore it as an empty one"));
+    assert!(said(store.re_add_member(&[1])).contains("restore it as an empty member"));
     // It is empty meanwhile, and filled in part.
     store.restore_member(&[1]).unwrap();
     store.rebuild_member(&[1], Sectors(30)).unwrap();
     store.fail_member(&[1]).unwrap();
-    assert!(said(store.re_add_member(&[1])).contains("restore it as an empty one"));
+    assert!(said(store.re_add_member(&[1])).contains("restore it as an empty member"));
     store.restore_member(&[1]).unwrap();
     store.rebuild_member(&[1], Sectors(u64::MAX)).unwrap();
     // Who knows what was done to its file while nobody served it.
     store.fail_member(&[1]).unwrap();
     store.close().unwrap();
     let (mut store, _) = open(sample, folder.path()).unwrap();
-    assert!(said(store.re_add_member(&[1])).contains("restore it as an empty one"));
+    assert!(said(store.re_add_member(&[1])).contains("restore it as an empty member"));
     store.close().unwrap();
 }
 
@@ -982,7 +982,7 @@ fn a_failed_volume_takes_no_changes_and_no_empty_member_until_its_data_is_given_
         let (folder, sample) = (folder(), sample(name));
         let bytes = filled(sample, folder.path());
         let (mut store, _) = open(sample, folder.path()).unwrap();
-        assert!(said(store.accept_data_loss()).contains("it has not failed"));
+        assert!(said(store.accept_data_loss()).contains("the member has not failed"));
         first
             .iter()
             .for_each(|drive| store.fail_member(&path(drive)).unwrap());

@@ -36,9 +36,7 @@ pub enum LzvsError {
     },
     /// The outer rate is not above the inner rate.
     #[error(
-        "to who reads it, the outside is {ratio:.4} times as fast as the inside, which is not above 1: either \
-         there are no zones, or something slower hides them, such as the bus; give --zones and --ratio if \
-         they are known"
+        "the measured outer rate is {ratio:.4} times the inner rate; expected more than 1. Either the disk has no zones, or a slower part, such as the bus, hides the zones; give --zones and --ratio if they are known"
     )]
     NotFaster {
         /// Outer over inner rate.

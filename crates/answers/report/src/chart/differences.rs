@@ -19,14 +19,14 @@ const SIGNS: [(Significance, &str, &str); 4] = [
     (
         Significance::Consistent,
         "◆",
-        "of one sign in nearly all batches of requests",
+        "equal sign in nearly all batches of requests",
     ),
     (
         Significance::NotSignificant,
         "○",
-        "not significant: it may be chance",
+        "not significant: may be chance",
     ),
-    (Significance::Unknown, "?", "nothing can be said of it"),
+    (Significance::Unknown, "?", "no interval"),
 ];
 
 /// Returns the sign for the significance of a difference.
@@ -89,7 +89,7 @@ pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate
         "Each candidate's value less that of the best, with an interval. {}.",
         each.collect::<Vec<_>>().join("; ")
     );
-    let title = "Is it real? Differences to the best, with 95 % intervals over all pairs together";
+    let title = "Differences to the best, with 95 % intervals over all pairs together";
     let axis = format!("less that of the best: {}", axis(by));
     let frame = Figure {
         id: "differences",

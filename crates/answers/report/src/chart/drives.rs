@@ -50,7 +50,7 @@ pub(crate) fn queues(markup: &mut Markup, order: usize, candidate: &Candidate<'_
     let series = Series {
         id: format!("queues-{order}"),
         title: format!(
-            "{}: requests in the drives when another came",
+            "{}: requests in the drives at the arrival of another",
             candidate.label
         ),
         unit: "requests",

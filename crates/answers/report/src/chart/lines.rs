@@ -224,7 +224,7 @@ fn legend(lines: &[GraphLine]) -> Vec<Key> {
 fn description(drawn: &Graph, lines: &[GraphLine]) -> String {
     let names: Vec<&str> = lines.iter().map(name_of).collect();
     let crosses = if lines.iter().any(is_published) {
-        " Crosses are what was published."
+        " Crosses are published values."
     } else {
         ""
     };

@@ -106,7 +106,7 @@ fn one(
         let each = each.take(IN_A_CHART);
         format!("{name}: {}", each.collect::<Vec<_>>().join(", "))
     };
-    let title = format!("What {key} does to {}", drawn.words);
+    let title = format!("Effect of {key} on {}", drawn.words);
     let description = format!(
         "{} at each value. {}.",
         drawn.axis,

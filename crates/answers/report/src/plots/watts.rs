@@ -29,7 +29,7 @@ pub fn watts(report: &Report) -> Result<String, PlotError> {
         }));
     }
     let caption = format!("Power, mean of each {} s", watts.span_s);
-    picture("what drives draw", PAGE, |page| {
+    picture("power of the drives", PAGE, |page| {
         panel(page, &caption, ["time (s)", "power (W)"], &curves)
     })
 }

@@ -38,7 +38,7 @@ pub(crate) const AGGREGATES: &[(&str, Aggregate, &str)] = &[
     ("sum", Aggregate::Sum, "the sum"),
     ("count", Aggregate::Count, "how many are true"),
     ("all", Aggregate::All, "whether all are true"),
-    ("any", Aggregate::Any, "whether one is true"),
+    ("any", Aggregate::Any, "true if one is true"),
     (
         "first",
         Aggregate::First,

@@ -74,7 +74,7 @@ pub const FUNCTIONS: &[Function] = &[
     Function {
         name: "idle_probability",
         arguments: 2,
-        summary: "that one of `disks` has nothing to do, by `requests` and `disks` (explain idle-members)",
+        summary: "probability that one of `disks` is idle, by `requests` and `disks` (explain idle-members)",
         call: |of| {
             formula(of, |requests, disks| {
                 Some(idle_members(requests, u32::try_from(disks).ok()?)?.any_idle)

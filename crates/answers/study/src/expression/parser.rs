@@ -178,7 +178,7 @@ impl Parser<'_> {
             let span = self.span();
             let axis = self.plain_name("the name of an axis")?;
             if selectors.iter().any(|other| other.axis == axis) {
-                let message = format!("`{axis}` stands there twice");
+                let message = format!("`{axis}` is given twice");
                 return Err(ExpressionError::new(self.text, span, message));
             }
             self.expect("=")?;

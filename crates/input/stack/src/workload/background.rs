@@ -8,7 +8,7 @@ use fullstroke_workload::{Background, BackgroundConfig};
 
 pub(super) const ENTRY: Entry<Kind> = Entry {
     name: "background",
-    summary: "rounds of reads that no user asked for: a scrub, a monitor that has the medium read",
+    summary: "rounds of background reads: a scrub, or a monitor of the medium",
     schema: schema_of::<BackgroundConfig>,
     build: Kind {
         read: Read::Itself(|keys, _| Ok(Box::new(read::<BackgroundConfig>(keys)?))),

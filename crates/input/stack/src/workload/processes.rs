@@ -8,7 +8,7 @@ use fullstroke_workload::{ProcessConfig, Processes, ProcessesConfig};
 
 pub(super) const ENTRY: Entry<Kind> = Entry {
     name: "processes",
-    summary: "closed loops side by side, each with results of its own",
+    summary: "closed loops side by side, each with separate results",
     schema: schema_of::<ProcessesConfig>,
     build: Kind {
         read: Read::Itself(|keys, _| Ok(Box::new(read::<ProcessesConfig>(keys)?))),

@@ -98,11 +98,7 @@ fn short(text: &str) -> String {
 
 impl Workload for Described {
     fn source(&self, _: Sectors, _: Seed) -> Result<Box<dyn Source>, WorkloadError> {
-        Err(ConfigError::new(
-            "kind",
-            "a program works on files: say which in [host.files]",
-        )
-        .into())
+        Err(ConfigError::new("kind", "a program works on files: add [host.files]").into())
     }
 
     fn program(&self, seed: Seed) -> Result<Option<StartedAs>, ConfigError> {

@@ -8,8 +8,7 @@ use fullstroke_workload::{Streams, StreamsConfig, VariationConfig, WeightedBitRa
 
 pub(super) const ENTRY: Entry<Kind> = Entry {
     name: "streams",
-    summary: "a media server and its clients. Each client begins to play when it has its start-up buffer, and plays at its bit rate; \
-              a byte that is not there when it is needed is an underrun",
+    summary: "a media server and its clients. A client starts playback once its start-up buffer is full, and plays at its bit rate; a byte that is missing when it is due is an underrun",
     schema: schema_of::<StreamsConfig>,
     build: Kind {
         read: Read::Itself(|keys, _| Ok(Box::new(read::<StreamsConfig>(keys)?))),

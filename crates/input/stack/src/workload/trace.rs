@@ -129,17 +129,17 @@ impl TraceConfig {
         if self.outstanding == Some(0) {
             return Err(ConfigError::new(
                 "outstanding",
-                "found 0; expected at least 1, or leave it out",
+                "found 0; expected at least 1, or no key",
             ));
         }
         if self.outstanding.is_some() && matches!(pace, Pace::Timing | Pace::Load) {
             let message = format!(
-                "a replay with pace = \"{name}\" has no limit; leave it out, or say another pace"
+                "a replay with pace = \"{name}\" has no limit; remove this key, or set another pace"
             );
             return Err(ConfigError::new("outstanding", message));
         }
         if self.outstanding.is_none() && pace == Pace::Closed {
-            let message = "closed, but not with how many requests; say outstanding";
+            let message = "pace = \"closed\" needs the number of requests: set outstanding";
             return Err(ConfigError::new("pace", message));
         }
         if !(self.time_scale.is_finite() && self.time_scale > 0.0) {
@@ -148,7 +148,7 @@ impl TraceConfig {
         }
         if self.time_scale != 1.0 && matches!(pace, Pace::Load | Pace::AsFast) {
             let message = format!(
-                "pace = \"{name}\" takes from the trace what was outstanding at its own times; leave this out"
+                "pace = \"{name}\" takes the number of outstanding requests from the trace; remove this key"
             );
             return Err(ConfigError::new("time_scale", message));
         }

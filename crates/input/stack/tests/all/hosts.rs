@@ -211,7 +211,7 @@ fn what_cannot_be_is_refused_at_its_key() {
         (
             format!("{READER}{}", host("")),
             "workload",
-            "each of them has its own",
+            "move it into each",
         ),
         (
             format!("{READER}[shared]\ncost = \"1us\"\n{VOLUME}"),
@@ -238,7 +238,7 @@ fn what_cannot_be_is_refused_at_its_key() {
         (
             host("[hosts.members]\nelevator = \"cfq\""),
             "hosts[0].members",
-            "not this host's",
+            "do not belong to this host",
         ),
         (
             two("", "", "fairness = \"weigthed\""),
@@ -380,11 +380,11 @@ fn disks_that_are_files_serve_their_hosts_and_cost_what_their_file_system_asks_f
 fn disks_that_cannot_be_files_are_refused_at_their_keys() {
     let sized = |size: &str, shared: &str| two(size, size, shared);
     for (text, key, words) in [
-        (sized("", FILES), "hosts[0].size", "say how large it is"),
+        (sized("", FILES), "hosts[0].size", "set its size"),
         (
             sized("size = \"1GiB\"\nat = \"2GiB\"", FILES),
             "hosts[0].at",
-            "lies where the file system",
+            "placed by the file system",
         ),
         (
             sized("size = \"1GiB\"", "files = { kind = \"ext4\" }"),
@@ -397,7 +397,7 @@ fn disks_that_cannot_be_files_are_refused_at_their_keys() {
                 &format!("addresses = \"whole\"\n{FILES}"),
             ),
             "shared.addresses",
-            "a disk of its own",
+            "a disk image of its own",
         ),
         (
             sized("size = \"1GiB\"", &FILES.replace("ext4", "raw")),
@@ -415,7 +415,7 @@ fn disks_that_cannot_be_files_are_refused_at_their_keys() {
                 &FILES.replace("\"ext4\"", "\"ext4\", align = \"tracks\""),
             ),
             "shared.files.align",
-            "guests choose",
+            "guests",
         ),
         (
             sized("size = \"9.1GB\"", FILES),

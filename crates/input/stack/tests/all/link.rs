@@ -215,7 +215,7 @@ fn wrong_keys_are_refused_at_their_lines() {
             "kind = \"sas\"\n[host.members]\nqueue_depth = 2",
             RAID5,
             "`host.members`",
-            "leave [link] or these keys out",
+            "remove [link] or these keys",
         ),
         (
             "kind = \"sas\"",

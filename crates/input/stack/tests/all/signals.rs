@@ -427,7 +427,7 @@ fn a_scrub_is_refused_where_something_answers_for_the_media() {
         "{error}"
     );
     let error = refused(&format!("{ALONE}[host]\nmembers = {{}}\n"));
-    assert!(error.contains("leave [host.members] out"), "{error}");
+    assert!(error.contains("remove [host.members]"), "{error}");
 }
 
 #[test]
@@ -465,7 +465,7 @@ fn what_cannot_be_says_why() {
     assert!(refused(&many).contains("found 65; expected 64 at most"));
     let no_memory = "[workload]\nkind = \"synthetic\"\nrequests = 9\narrivals = { process = \"closed\" }\n[[opportunities]]\nkind = \"idle-flush\"\n\
                      [volume]\nlayout = \"jbod\"\ndrive = \"seagate-cheetah-9lp\"\n";
-    assert!(refused(no_memory).contains("nobody has anything dirty to ask for"));
+    assert!(refused(no_memory).contains("no dirty data to ask for"));
     assert!(
         refused(&with("kind = \"idle-flush\"\nflush = \"1GiB\""))
             .contains("the largest page cache of a host")
@@ -508,7 +508,7 @@ fn clients_of_a_stack_that_is_served_are_told_but_nothing_is_done_for_them() {
     assert!(
         error
             .to_string()
-            .contains("which the bytes of a stack that is served do not"),
+            .contains("which the bytes of a served stack cannot"),
         "{error}"
     );
 }

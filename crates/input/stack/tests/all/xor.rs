@@ -101,7 +101,12 @@ fn an_order_to_smart_disks_is_refused_by_their_array() {
         [0]
     );
     let refused = Machine::new(graph).order(Time::ZERO, &[], Order::Fail { member: 2 }, &mut ());
-    assert!(refused.unwrap_err().0.contains("modelled whole"));
+    assert!(
+        refused
+            .unwrap_err()
+            .0
+            .contains("support neither failed nor restored")
+    );
 }
 
 #[test]

@@ -61,12 +61,12 @@ impl Processors {
         let files = match missing {
             Some([]) => None,
             Some(missing) => Some(format!(
-                "no file of processor {}: requests that it issued or completed lack what it saw",
+                "the file of processor {} is missing, so its issue and completion events are unknown",
                 listed(missing)
             )),
             None if self.absent().is_empty() => None,
             None => Some(format!(
-                "no event of processor {}: it was idle, or its file is missing",
+                "no event of processor {}: the processor was idle, or its file is missing",
                 listed(&self.absent())
             )),
         };

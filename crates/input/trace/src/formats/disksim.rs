@@ -7,7 +7,7 @@ use fullstroke_contract::Operation;
 
 pub(super) const FORMAT: Format = Format {
     name: "disksim",
-    summary: "DiskSim ASCII: times in ms (whole numbers everywhere could as well be mqsim: then it must be said)",
+    summary: "DiskSim ASCII: times in ms (if all numbers are whole, give --format, because mqsim has the same columns)",
     columns: "arrival (ms), device, first sector, sectors, flags (hexadecimal; bit 0 = read)",
     counted: Counted::Lines,
     detect,

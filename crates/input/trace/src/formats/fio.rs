@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 pub(super) const FORMAT: Format = Format {
     name: "fio",
-    summary: "fio iolog, versions 2 (with waits) and 3 (with times in us; say fio-ms where they are in ms)",
+    summary: "fio iolog, versions 2 (with waits) and 3 (times in us; use fio-ms for times in ms)",
     columns: "version 2: file, action, offset (bytes), length (bytes); `file wait us` puts the requests behind it \
               that much later than those before. Version 3: time (us), file, action, offset, length. Actions: add, \
               open, close (no requests), read, write, trim (a discard), sync, datasync, sync_file_range, syncfs (flushes). \

@@ -15,7 +15,7 @@ use fullstroke_contract::Operation;
 
 pub(super) const FORMAT: Format = Format {
     name: "fio-log",
-    summary: "fio's lat, clat, slat, bw and iops logs, one row a request (log_offset=1 for addresses)",
+    summary: "fio's lat, clat, slat, bw and iops logs, one row per request (log_offset=1 for addresses)",
     columns: "time (ms), value (latencies in ns, as fio 3 writes them), direction (0 read, 1 write, 2 trim), block size \
               (bytes), offset (bytes; with log_offset=1), priority. The file's name tells the value: _lat and _clat are \
               counted back from the time to the arrival, _slat to the arrival from the issue; of _bw and _iops the time \
@@ -28,7 +28,7 @@ pub(super) const FORMAT: Format = Format {
 const MILLISECOND_NS: u64 = 1_000_000;
 /// Number of bytes examined to find the columns.
 const HEAD_BYTES: usize = 64 * 1024;
-const REMEDY: &str = "run fio with log_offset=1 beside write_lat_log, or with write_iolog";
+const REMEDY: &str = "run fio with write_lat_log and log_offset=1, or with write_iolog";
 
 /// Quantity in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,7 +186,7 @@ impl Parser for Log {
 
     fn notes(&self) -> Vec<String> {
         let note = match self.value {
-            Value::Rate => "arrivals are the times of completion: a log of rates has no others",
+            Value::Rate => "arrivals are the times of completion, because a log of rates has no other times",
             Value::Completion => {
                 "arrivals are the times of issue: the log has completion latencies only"
             }

@@ -11,7 +11,7 @@ use crate::row::{Lines, Parser};
 
 pub(super) const FORMAT: Format = Format {
     name: "fio-ms",
-    summary: "fio iolog version 3 with times in ms, of early fio 3 (must be said: fio has the same columns)",
+    summary: "fio iolog version 3 with times in ms, of early fio 3 (give --format, because fio has the same columns)",
     columns: "time (ms), file, action, offset (bytes), length (bytes); else as fio",
     counted: Counted::Lines,
     detect: |_| Confidence::No,

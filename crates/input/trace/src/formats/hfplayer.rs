@@ -13,7 +13,7 @@ use fullstroke_contract::Operation;
 
 pub(super) const FORMAT: Format = Format {
     name: "hfplayer",
-    summary: "hfplayer CSV: storage controllers, columns told by their names, times in us",
+    summary: "hfplayer CSV: traces of storage controllers; the header names the columns; times in us",
     columns: "ELAPSED_USECS.D (us), CMD.S (RD... = read, WR... = write), LBA.I (512-byte blocks), NBLKS.I (512-byte \
               blocks); where they are there: LATENCY_USECS.D (us, from arrival to completion), LUN_SSID.I (the device)",
     counted: Counted::Lines,

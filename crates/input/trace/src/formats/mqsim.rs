@@ -8,7 +8,7 @@ use fullstroke_contract::Operation;
 
 pub(super) const FORMAT: Format = Format {
     name: "mqsim",
-    summary: "MQSim and SSDSim ASCII: times in ns (must be said: disksim has the same columns)",
+    summary: "MQSim and SSDSim ASCII: times in ns (give --format, because disksim has the same columns)",
     columns: "arrival (ns), device, first sector, sectors, operation (1 = read, 0 = write)",
     counted: Counted::Lines,
     detect,

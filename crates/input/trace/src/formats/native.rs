@@ -13,7 +13,7 @@ use std::path::Path;
 
 pub(super) const FORMAT: Format = Format {
     name: "native",
-    summary: "fullstroke's own: a Parquet table, one row a request, times in ns",
+    summary: "fullstroke's own format: a Parquet table, one row per request, times in ns",
     columns: "arrival_ns, operation (read, write, flush, discard, standby or start), start_sector, sectors, device, process, \
               issued_ns and completed_ns (empty = unknown; not before arrival_ns, on the same clock)",
     counted: Counted::Rows,

@@ -10,7 +10,7 @@ use std::path::Path;
 
 pub(super) const OUTPUT: Output = Output {
     name: "fio",
-    summary: "fio iolog version 3: times in us, one file `device<number>` a device",
+    summary: "fio iolog version 3: times in us, one file `device<number>` per device",
     loses: "times are cut to 1 us; standbys and starts are left out; processes and the times of issue and completion are lost",
     endings: &[".fio", ".iolog"],
     create: |path| Ok(Box::new(Fio::create(path)?)),

@@ -10,7 +10,7 @@ use std::path::Path;
 
 pub(super) const OUTPUT: Output = Output {
     name: "native",
-    summary: "Parquet, one row a request, times in ns",
+    summary: "Parquet, one row per request, times in ns",
     loses: "nothing",
     endings: &[".parquet"],
     create: |path| Ok(Box::new(Native(create(path)?))),

@@ -72,7 +72,7 @@ fn a_selection_of_nothing_is_an_error_that_says_what_there_is() {
                 devices: vec![7, 8],
                 ..Options::default()
             },
-            "by --device 7 --device 8; what was read has 4 requests from 0s to 0.002s, devices 0, 1, operations read, write",
+            "--device 7 --device 8 selects no request; read so far: 4 requests from 0s to 0.002s, devices 0, 1, operations read, write",
         ),
         (
             Options {
@@ -86,7 +86,7 @@ fn a_selection_of_nothing_is_an_error_that_says_what_there_is() {
                 from: Duration::from_nanos(9_000_000_000),
                 ..Options::default()
             },
-            "by --from 9s; what was read has 4 requests",
+            "--from 9s selects no request; read so far: 4 requests",
         ),
         (
             Options {
@@ -94,7 +94,7 @@ fn a_selection_of_nothing_is_an_error_that_says_what_there_is() {
                 to: late,
                 ..Options::default()
             },
-            "by --device 1 --to 1ns; what was read has 2 requests",
+            "--device 1 --to 1ns selects no request; read so far: 2 requests",
         ),
     ] {
         let error = read(TEXT, &options).unwrap_err().to_string();

@@ -184,10 +184,7 @@ fn a_conversion_that_fails_leaves_no_file() {
         )
         .and_then(|mut reader| convert(&mut reader, output, &path));
         let error = nothing.unwrap_err();
-        assert!(
-            error.to_string().contains("no request is selected"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("selects no request"), "{error}");
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -136,7 +136,10 @@ fn responses_of_a_trace_without_one_processors_file_are_those_of_the_whole_trace
         completions.doubtful > 0 && completions.doubtful * 10 < completions.known,
         "{part}"
     );
-    assert!(part.notes[0].contains("no file of processor 1:"), "{part}");
+    assert!(
+        part.notes[0].contains("the file of processor 1 is missing"),
+        "{part}"
+    );
     assert!(part.to_string().contains("doubtful"), "{part}");
 }
 

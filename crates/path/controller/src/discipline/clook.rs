@@ -7,7 +7,7 @@ use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Lbn;
 
 pub(super) const SUMMARY: &str =
-    "upwards through the addresses, then again from the lowest that waits";
+    "upwards through the addresses, then again from the lowest waiting I/O";
 
 #[derive(Default)]
 struct Clook(Sorted);

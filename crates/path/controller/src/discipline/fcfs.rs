@@ -6,7 +6,7 @@ use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Lbn;
 use std::collections::VecDeque;
 
-pub(super) const SUMMARY: &str = "in the order in which they came";
+pub(super) const SUMMARY: &str = "in order of arrival";
 
 #[derive(Default)]
 struct Fcfs(VecDeque<u32>);

@@ -139,10 +139,10 @@ impl PowerConfig {
             return Ok(());
         }
         let message = format!(
-            "missing, as {}; energy is counted from all of them. Give them, or the times alone",
+            "missing{}; counting energy needs all of these keys. Give all of them, or only spin_up_ms and spin_down_ms",
             match &missing[1..] {
-                [] => "the only one".to_owned(),
-                others => format!("are {}", others.join(", ")),
+                [] => String::new(),
+                others => format!(", as are {}", others.join(", ")),
             }
         );
         Err(ConfigError::new(missing[0], message))
@@ -282,22 +282,19 @@ const CLASSES: [Class; 5] = [
         [15.70, 8.71, 11.68, 11.58, 8.71, 2.88],
         [20_000.0, 360.0, 15_000.0, 45.0],
         50_000,
-        "assumed: a 15,000 rpm drive draws what the 300 GB model of Seagate's Cheetah 15K.7 manual \
-         100516226, table 5, does; starting for 20 s at 18 W",
+        "assumed: power of the 300 GB model in Seagate's Cheetah 15K.7 manual 100516226, table 5, for 15,000 rpm drives; start 20 s at 18 W",
     ),
     class(
         [11.35, 4.63, 7.59, 7.29, 4.63, 1.97],
         [15_000.0, 135.0, 10_000.0, 25.0],
         50_000,
-        "assumed: a 10,000 rpm drive draws what 450 GB models of 2.5 inches do in a Seagate manual of \
-         2010; starting for 15 s at 9 W",
+        "assumed: power of 450 GB models of 2.5 inches in a Seagate manual of 2010, for 10,000 rpm drives; start 15 s at 9 W",
     ),
     class(
         [14.45, 7.97, 10.70, 10.43, 7.97, 1.20],
         [15_000.0, 300.0, 20_000.0, 60.0],
         50_000,
-        "assumed: a 7,200 rpm drive draws what the 4 TB model of Seagate's Constellation ES.3 SAS \
-         manual, table 2, does; starting for 15 s at 20 W, stopping for 20 s at 3 W",
+        "assumed: power of the 4 TB model in Seagate's Constellation ES.3 SAS manual, table 2, for 7,200 rpm drives; start 15 s at 20 W, stop 20 s at 3 W",
     )
     .seeking_to_write(11.77),
     class(
@@ -310,8 +307,7 @@ const CLASSES: [Class; 5] = [
         [2.2, 1.7, 1.8, 1.8, 1.7, 0.2],
         [3_500.0, 13.3, 1_000.0, 0.5],
         300_000,
-        "assumed: a slow 2.5-inch drive draws what Hitachi's 5K320 specification, table 14, says; \
-         starting for 3.5 s at 3.8 W",
+        "assumed: power of Hitachi's 5K320 specification, table 14, for slow 2.5-inch drives; start 3.5 s at 3.8 W",
     ),
 ];
 

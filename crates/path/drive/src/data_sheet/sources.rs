@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 pub(super) fn of(sheet: &DataSheet) -> BTreeMap<String, String> {
     let inner = match sheet.inner_mb_per_s {
         Some(inner) => format!("{inner} MB/s inside (given)"),
-        None => format!("{INNER_SHARE} of it inside (assumed: Toshiba X300, Wong 2019)"),
+        None => {
+            format!("{INNER_SHARE} of the outer rate inside (assumed: Toshiba X300, Wong 2019)")
+        }
     };
     let seek = match sheet.average_seek_ms {
         Some(average) => format!("average {average} ms: given. fitted"),

@@ -300,14 +300,14 @@ impl Range {
             }
             (_, 0) => {
                 let message =
-                    "surfaces of different length cannot share it; give spares_per_cylinder";
+                    "expected equal track lengths on all surfaces; use spares_per_cylinder";
                 return Err(ConfigError::new("spares_per_track", message));
             }
             (0, spares) => ("spares_per_cylinder", lengths.iter().sum(), spares),
             _ => {
                 return Err(ConfigError::new(
                     "spares_per_track",
-                    "give it or spares_per_cylinder, not both",
+                    "expected either spares_per_track or spares_per_cylinder, not both",
                 ));
             }
         };
@@ -321,7 +321,10 @@ impl Range {
             .checked_sub(u64::from(spares))
             .filter(|&lbns| lbns > 0);
         let lbns = lbns.ok_or_else(|| {
-            ConfigError::new(key, format!("{spares} leave nothing of {sectors} sectors"))
+            ConfigError::new(
+                key,
+                format!("{spares} leave no sector of {sectors} sectors"),
+            )
         })?;
         Ok(Some(Range { sectors, lbns }))
     }
@@ -410,7 +413,7 @@ fn lbns_of(
     if range.is_some_and(|range| !total.is_multiple_of(range.sectors)) {
         return Err(ConfigError::new(
             "spares_per_cylinder",
-            "the zone is no whole number of such ranges",
+            "the zone is not a whole number of spare ranges",
         ));
     }
     let unused = [config.dead, config.spares, in_ranges, excepted]
@@ -422,7 +425,7 @@ fn lbns_of(
         .ok_or_else(|| {
             ConfigError::new(
                 "spares",
-                format!("spares and dead space ({unused}) leave nothing of {total} sectors"),
+                format!("spares and dead space ({unused}) leave no sector of {total} sectors"),
             )
         })?;
     let slipped = slips - excepted;

@@ -7,7 +7,7 @@ use super::{ArmView, Choice, Discipline, NoKeys, Waiting};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
-pub(super) const SUMMARY: &str = "batched shortest access time first: the requests of one batch before those that come during it; does not starve";
+pub(super) const SUMMARY: &str = "batched shortest access time first: requests that arrive during a batch wait for the next batch; does not starve";
 pub(super) type Config = NoKeys;
 
 #[derive(Default)]

@@ -10,8 +10,7 @@ use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str =
-    "V(R): the nearest, where turning costs R times the width of the disk; 0 is sstf, 1 is look";
+pub(super) const SUMMARY: &str = "V(R): the nearest request; turning costs R times the width of the disk; R = 0 is sstf, R = 1 is look";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(super) const SUMMARY: &str =
-    "waits longer behind a stop that was too short to pay, shorter behind one that did";
+    "waits longer after a stop that did not pay, shorter after a stop that paid";
 
 /// Keys of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -87,13 +87,14 @@ pub(super) fn build(own: &Keys, costs: &Costs) -> Result<Box<dyn SpinDown>, Conf
         }
     }
     if shorter > longer {
-        let message =
-            format!("found {shorter}; more than `longer`, {longer}, lets the time swing for ever");
+        let message = format!(
+            "found {shorter}; expected at most `longer`, {longer}, or the idle time never settles"
+        );
         return Err(ConfigError::new("shorter", message));
     }
     let Some(pays) = pays.or(costs.break_even) else {
         let message =
-            "missing, and the drive's file does not say what it draws, from which it would follow";
+            "missing; without watts in [power] there is no break-even time to use as default";
         return Err(ConfigError::new("pays", message));
     };
     Ok(Box::new(Adaptive {

@@ -11,7 +11,7 @@ use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) const SUMMARY: &str = "stops behind the idle time that costs as much as a stop and a start: at most twice the least energy";
+pub(super) const SUMMARY: &str = "stops after the idle time that costs as much energy as a stop and a start; at most twice the least energy";
 
 /// Keys of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,8 +37,7 @@ pub(super) fn build(own: &Keys, costs: &Costs) -> Result<Box<dyn SpinDown>, Conf
         ));
     }
     let Some(least) = costs.break_even else {
-        let message = "the drive's file does not say what it draws, or standing saves nothing; give [power] its \
-                       watts and joules, or a policy that needs none";
+        let message = "no break-even time: [power] lacks watts and joules, or standby saves nothing; add the keys or choose another policy";
         return Err(ConfigError::new("policy", message));
     };
     let after = Duration::from_secs_f64(least.as_secs_f64() * factor);

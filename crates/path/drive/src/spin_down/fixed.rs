@@ -7,7 +7,7 @@ use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) const SUMMARY: &str = "stops behind an idle time that never changes";
+pub(super) const SUMMARY: &str = "stops after a constant idle time";
 
 /// Keys of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

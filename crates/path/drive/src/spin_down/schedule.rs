@@ -7,8 +7,7 @@ use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) const SUMMARY: &str =
-    "stops behind an idle time at some hours of the day, and never at the others";
+pub(super) const SUMMARY: &str = "stops after an idle time, only at given hours of the day";
 
 const DAY_HOURS: f64 = 24.0;
 const HOUR_NS: f64 = 3600e9;
@@ -63,7 +62,7 @@ pub(super) fn build(own: &Keys, costs: &Costs) -> Result<Box<dyn SpinDown>, Conf
     let length = (ns(to_hour) + DAY - ns(from_hour)) % DAY;
     if length == 0 {
         let message =
-            format!("found {to_hour}, as `from_hour`: no hour is left; `fixed` stops at any");
+            format!("found {to_hour}, equal to `from_hour`; for all hours use policy = \"fixed\"");
         return Err(ConfigError::new("to_hour", message));
     }
     Ok(Box::new(Schedule {

@@ -105,10 +105,7 @@ impl Gate {
     /// Removes the first piece of `direction` after its entry.
     pub(super) fn pass(&mut self, direction: Direction) {
         let passed = self.pieces[direction].pop_front();
-        assert!(
-            passed.is_some(),
-            "nobody waits before the gate for a {direction:?}"
-        );
+        assert!(passed.is_some(), "no {direction:?} waits before the gate");
     }
 
     /// Takes a free request of the direction (the kernel's `struct request`). Returns false if none

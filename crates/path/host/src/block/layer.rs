@@ -447,7 +447,7 @@ impl BlockLayer {
         self.neighbours.remove(slot, &self.requests[slot]);
         assert!(
             self.waiting > 0 && self.issued < self.queue_depth,
-            "slot {slot} is sent, of {} that wait, beside {} of {}",
+            "slot {slot} is dispatched with {} waiting and {} of {} in flight",
             self.waiting,
             self.issued,
             self.queue_depth
@@ -547,7 +547,7 @@ impl Node for BlockLayer {
         if self.originals.len() == 0 {
             assert!(
                 self.waiting == 0 && self.issued == 0,
-                "nobody waits for the {} requests in the elevator and {} with the device",
+                "no submitted request is open, but {} requests are in the elevator and {} in flight",
                 self.waiting,
                 self.issued
             );

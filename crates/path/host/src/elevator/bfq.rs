@@ -55,7 +55,7 @@ use rate::PeakRate;
 use service::Service;
 use std::collections::BTreeMap;
 
-pub(super) const SUMMARY: &str = "today's bfq: sectors in proportion to weight, budget by budget; favours who starts or paces itself";
+pub(super) const SUMMARY: &str = "Linux 6's BFQ: sectors in proportion to weight, in budgets; favours interactive and self-paced processes";
 
 /// Largest budget in sectors before the device has been measured: `bfq_default_max_budget`.
 const BUDGET_MAX: u64 = 16 * 1024;

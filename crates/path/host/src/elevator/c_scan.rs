@@ -6,7 +6,7 @@ use super::{Elevator, Site};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
-pub(super) const SUMMARY: &str = "upwards until nothing waits there, then from the lowest address";
+pub(super) const SUMMARY: &str = "upwards until no request is ahead, then from the lowest address";
 pub(super) type Config = Coordinated;
 
 #[derive(Default)]

@@ -36,7 +36,7 @@ use slices::Slices;
 pub(super) use tests::tunables;
 
 pub(super) const SUMMARY: &str =
-    "Linux 2.6.24's CFQ: the device's time in slices, to each process and by priority";
+    "Linux 2.6.24's CFQ: slices of device time for each process, by priority";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -163,7 +163,8 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
     }
     let reference = config.scale_reference;
     if reference.is_some() && !config.scale_expiries {
-        let message = "has no effect without `scale_expiries = true`; set that, or leave this out";
+        let message =
+            "has no effect without `scale_expiries = true`; set `scale_expiries` or remove the key";
         return Err(ConfigError::new("scale_reference", message));
     }
     let reference = reference.unwrap_or(Duration::from_millis(50));

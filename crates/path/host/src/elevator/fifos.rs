@@ -112,6 +112,12 @@ impl Fifos {
         self.put(fifo, slot, link);
     }
 
+    /// Returns the slot before `slot` in its list.
+    pub fn before(&self, slot: u32) -> Option<u32> {
+        let before = self.links[slot as usize].before;
+        (before != NONE).then_some(before)
+    }
+
     /// Returns the slot after `slot` in its list.
     pub fn behind(&self, slot: u32) -> Option<u32> {
         let behind = self.links[slot as usize].behind;

@@ -25,7 +25,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(super) const SUMMARY: &str =
-    "today's kyber: tokens for reads, writes and discards, as many as their latencies allow";
+    "Linux 6's kyber: tokens for reads, writes and discards, limited by their latencies";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

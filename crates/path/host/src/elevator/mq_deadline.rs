@@ -22,8 +22,7 @@ use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str =
-    "today's mq-deadline: deadline for each class of I/O priority, lower classes by age";
+pub(super) const SUMMARY: &str = "Linux 6's mq-deadline: deadline for each class of I/O priority; aged requests of lower classes go first";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -8,7 +8,7 @@ use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Time;
 
-pub(super) const SUMMARY: &str = "in order of arrival, with back merges";
+pub(super) const SUMMARY: &str = "Linux 2.6's noop: in order of arrival, with back merges";
 pub(super) type Config = NoKeys;
 
 #[derive(Default)]

@@ -15,7 +15,8 @@ use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str = "the shortest access, if a single drive is below; may starve";
+pub(super) const SUMMARY: &str =
+    "shortest access time first, above a single drive; requests may starve";
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -48,8 +49,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
     if !site.drive {
         return Err(ConfigError::new(
             "elevator",
-            "`satf` needs the track table of a single drive, and below is a volume of several; \
-             give it to the members, or let the drives' own queues do it",
+            "`satf` needs the track table of a single drive, but the volume has several drives; set it in [host.members], or use the queues of the drives",
         ));
     }
     Ok(Box::new(Satf {

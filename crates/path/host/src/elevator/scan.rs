@@ -7,7 +7,7 @@ use super::{Elevator, Site};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
-pub(super) const SUMMARY: &str = "on in one direction until nothing waits there, then back";
+pub(super) const SUMMARY: &str = "one direction until no request is ahead, then the other";
 pub(super) type Config = Coordinated;
 
 #[derive(Default)]

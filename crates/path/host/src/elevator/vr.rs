@@ -18,8 +18,7 @@ use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str =
-    "V(R): the nearest, where a reversal multiplies the distance; requests expire between batches";
+pub(super) const SUMMARY: &str = "V(R): the nearest request first; a reversal multiplies the distance; expired requests go between batches";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

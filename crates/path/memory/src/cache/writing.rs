@@ -159,7 +159,7 @@ impl Cache {
         };
         assert!(
             pages > 0 && write.next + pages <= write.end,
-            "{pages} pages are written at {}, of those before {}",
+            "a write of {pages} pages at page {} exceeds its end {}",
             write.next,
             write.end
         );

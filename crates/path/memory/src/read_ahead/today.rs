@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(super) const SUMMARY: &str =
-    "Linux 6.16's: on a miss, looking back at what is held, and at a marked page";
+    "Linux 6.16's: on a miss, from the held pages before it, and at a marked page";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -9,8 +9,7 @@ use crate::run::Run;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, Object};
 
-pub(super) const SUMMARY: &str =
-    "ARC: recency and frequency, balanced by what would have been a hit";
+pub(super) const SUMMARY: &str = "ARC: recency and frequency, balanced by hits among evicted pages";
 
 const T1: u8 = 0;
 const T2: u8 = 1;

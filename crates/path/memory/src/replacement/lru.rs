@@ -5,7 +5,7 @@ use crate::pages::Pages;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
-pub(super) const SUMMARY: &str = "the least recently used page goes";
+pub(super) const SUMMARY: &str = "evicts the least recently used page";
 
 const LIST: u8 = 0;
 

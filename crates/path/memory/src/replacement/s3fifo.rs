@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(super) const SUMMARY: &str =
-    "S3-FIFO: a small FIFO before the main one, and a memory of what left it";
+    "S3-FIFO: a small FIFO before the main FIFO, and a record of evicted pages";
 
 const SMALL: u8 = 0;
 const MAIN: u8 = 1;

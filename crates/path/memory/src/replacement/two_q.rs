@@ -11,8 +11,7 @@ use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str =
-    "2Q: a page must be asked for again after it has left a FIFO to be kept";
+pub(super) const SUMMARY: &str = "2Q: a page is kept if it is requested again after it left a FIFO";
 
 const A1_IN: u8 = 0;
 const A_M: u8 = 1;

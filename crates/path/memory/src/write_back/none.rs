@@ -9,7 +9,7 @@ use fullstroke_units::Time;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str = "nothing is written back unless asked for, or as memory is short";
+pub(super) const SUMMARY: &str = "write-back on demand only, or when memory is short";
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

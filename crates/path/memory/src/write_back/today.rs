@@ -27,7 +27,8 @@ use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str = "a flusher from 10 % on, and pauses for the writers so that they stay below 20 %, since Linux 3.2";
+pub(super) const SUMMARY: &str =
+    "Linux 3.2 and later: a flusher above 10 % of dirty memory; pauses keep writers below 20 %";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -54,13 +54,13 @@ impl Passed {
         say(self.shows, "Lines `show` and `help` print nothing here");
         say(
             self.shells,
-            "Lines beginning with `!` are commands of a shell, which is not there",
+            "Lines beginning with `!` are shell commands; they are ignored",
         );
         say(
             self.outputs,
-            "Files named behind `run` are not written; the report is here",
+            "File names after `run` are ignored; the report appears here",
         );
-        say(self.after_quit, "Lines behind `quit` are not read");
+        say(self.after_quit, "Lines after `quit` are not read");
         if runs == 0 {
             notes.push("The configuration has no `run`; its settings are run once.".into());
         }

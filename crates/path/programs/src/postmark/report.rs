@@ -43,11 +43,11 @@ pub(super) fn of(runs: &[Settings], notes: &[String], instances: &[Instance]) ->
     for (count, note) in [
         (
             sum(|outcome| outcome.full),
-            "appends drew a file of the greatest length and did nothing, as in PostMark",
+            "appends chose a file of maximum length and wrote nothing, as in PostMark",
         ),
         (
             sum(|outcome| outcome.no_room),
-            "creations found twice the number of files there and did nothing, as in PostMark",
+            "creations found no free entry in the file table and created nothing, as in PostMark",
         ),
         (
             sum(|outcome| u32::from(outcome.out_of_files)),

@@ -137,7 +137,7 @@ fn locations_are_drawn_by_weight() {
             .report
             .notes
             .iter()
-            .any(|note| note.contains("appends drew")),
+            .any(|note| note.contains("appends chose")),
         "{:?}",
         plain.report.notes
     );

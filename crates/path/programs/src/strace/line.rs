@@ -225,7 +225,7 @@ pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<Ended<'t>, Reaso
     let (result, took) = duration(result);
     let (value, rest) = value(result).ok_or_else(|| {
         reason!(
-            "found `{}` as what `{name}` returned; expected a number",
+            "found `{}` as the result of `{name}`; expected a number",
             excerpt(result)
         )
     })?;

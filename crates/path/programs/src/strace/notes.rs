@@ -39,12 +39,14 @@ pub(super) fn notes(counts: &Counts, appeared: u64) -> Vec<String> {
     );
     say(
         counts.elsewhere,
-        "calls on pipes, sockets, devices, or on what was opened before the recording take their recorded time",
+        "calls on pipes, sockets, devices, or files opened before the recording take their recorded time",
     );
     let (mappings, bytes) = counts.mapped;
     say(
         mappings,
-        &format!("mappings of {bytes} bytes of files: what page faults read is not in a recording"),
+        &format!(
+            "mappings of {bytes} bytes of files: a recording does not contain the reads of page faults"
+        ),
     );
     say(
         counts.opened_again,
@@ -56,7 +58,7 @@ pub(super) fn notes(counts: &Counts, appeared: u64) -> Vec<String> {
     );
     say(
         counts.linked,
-        "second names (hard links) are none here: files go by the first one that they have left",
+        "hard links are not supported: each file keeps the first of its remaining names",
     );
     say(
         counts.allocated,
@@ -64,7 +66,7 @@ pub(super) fn notes(counts: &Counts, appeared: u64) -> Vec<String> {
     );
     say(
         appeared,
-        "files were missing and then there, and nobody was seen to make them: their first open makes them",
+        "files were missing at first and existed later without a recorded creation: their first open creates them",
     );
     say(counts.unread_lines, "lines were not understood");
     notes
@@ -88,7 +90,7 @@ fn skipped(counts: &Counts) -> Option<String> {
     }
     (!list.is_empty()).then(|| {
         format!(
-            "no calls on files, and take their recorded time: {}",
+            "calls without a counterpart take their recorded time: {}",
             list.join(", ")
         )
     })

@@ -248,7 +248,7 @@ impl Program for Player {
         }
         if self.lost > 0 {
             notes.push(format!(
-                "{} calls on what could not be opened here are left out",
+                "{} calls on files that could not be opened here are left out",
                 self.lost
             ));
         }

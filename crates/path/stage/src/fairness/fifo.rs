@@ -6,7 +6,7 @@ use fullstroke_contract::registry::Keys;
 use fullstroke_units::Sectors;
 use std::collections::VecDeque;
 
-pub(super) const SUMMARY: &str = "in order of arrival: who asks most is served most";
+pub(super) const SUMMARY: &str = "in order of arrival: a host with more requests gets more service";
 
 struct Fifo(VecDeque<u32>);
 

@@ -384,7 +384,7 @@ fn gears_that_cannot_be_are_refused_at_their_keys() {
         "paraid",
         json!({ "active": 0, "level": "raid0" }),
         "active",
-        "nobody works",
+        "at least 1 active member",
     );
     refused("paraid", json!({ "active": 8 }), "active", "none stops");
     refused(
@@ -397,7 +397,7 @@ fn gears_that_cannot_be_are_refused_at_their_keys() {
         "paraid",
         json!({ "shift_down": -0.1 }),
         "shift_down",
-        "shares of the time",
+        "shares of time",
     );
     refused(
         "paraid",
@@ -423,7 +423,7 @@ fn gears_that_cannot_be_are_refused_at_their_keys() {
         "paraid",
         json!({ "copy_rate": 0 }),
         "copy_rate",
-        "no shift ends",
+        "no shift would end",
     );
     refused(
         "paraid",

@@ -181,8 +181,7 @@ impl Free<'_> {
         }) else {
             let best = floor_of(&outermost.rows, self.pairs);
             let message = format!(
-                "found {floor_mb_per_s}; the most that can be had for {} is {}, and at {floor_mb_per_s} \
-                 MB/s there is room for {}",
+                "found {floor_mb_per_s}; the highest possible floor for {} is {}, and at {floor_mb_per_s} MB/s there is room for {}",
                 in_gb(sectors),
                 in_mb_per_s(best),
                 in_gb(self.most_at(floor))

@@ -77,9 +77,7 @@ impl Zoning {
     pub fn new(zones: u32, total: u64, blocking: u64, ratio: Ratio) -> Result<Zoning, ConfigError> {
         if zones < 4 || !zones.is_multiple_of(2) || zones > ZONES_MAX {
             let reason = match zones {
-                2 => {
-                    "; of two zones the one pair would be the outermost and the middle one at once"
-                }
+                2 => "; with two zones, equation 2.1 divides by 0",
                 _ if zones % 2 == 1 => "; each zone has a counterpart on the other disk",
                 _ => "",
             };
@@ -112,8 +110,7 @@ impl Zoning {
             .collect::<Option<Vec<_>>>();
         let pairs = pairs.filter(|pairs| pairs.iter().all(|pair| pair.rows > 0)).ok_or_else(|| {
             let message = format!(
-                "found {blocking} blocks; a zone of about {} has no room for a chunk of them, and for one of \
-                 the ratio's times as many on the other disk; choose a smaller one, or fewer zones",
+                "found {blocking} blocks; a zone of about {} blocks is too small for one chunk on each disk; choose a smaller chunk or fewer zones",
                 total / u64::from(zones)
             );
             ConfigError::new("blocking", message)

@@ -110,9 +110,7 @@ impl Volume {
             return Ok(());
         }
         Err(Refusal(format!(
-            "the volume has failed: {}, more than a {} of {} survives, and what they held cannot be computed \
-             from the others. An empty member in the place of member {member} would be filled with nothing; if \
-             the old one has its bytes still, re-add it; only if the lost data may be given up, accept the loss",
+            "the volume has failed: {}. A {} of {} members does not survive this, and the lost data cannot be computed. An empty member {member} would not restore the data. If the old member still has its bytes, re-add it; accept the loss only if the lost data can be given up",
             self.lost_members(),
             self.layout.name(),
             self.layout.members()
@@ -135,8 +133,9 @@ impl Volume {
     fn check_failed(&self, member: usize, done: &str, below: Below<'_>) -> Result<(), Refusal> {
         let found = match self.check_member(member)? {
             MemberState::Failed if !below.gauge(member).alive => {
-                let message =
-                    format!("member {member} is a volume that has failed; see to its members");
+                let message = format!(
+                    "member {member} is a volume that has failed; restore its members first"
+                );
                 return Err(Refusal(message));
             }
             MemberState::Failed => return Ok(()),
@@ -356,7 +355,7 @@ fn check_rate(rate: Option<Bytes>) -> Result<(), Refusal> {
     if rate != Some(Bytes(0)) {
         return Ok(());
     }
-    let mend = "give a positive rate, or none for as fast as it goes";
+    let mend = "give a positive rate, or no rate for no limit";
     Err(Refusal(format!(
         "at a rate of 0 bytes a second no rebuild ends; {mend}"
     )))

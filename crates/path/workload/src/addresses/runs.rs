@@ -7,8 +7,7 @@ use fullstroke_units::{Bytes, Lbn, Random, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) const SUMMARY: &str =
-    "runs of neighbouring requests, each run at a random place or where the one before ended";
+pub(super) const SUMMARY: &str = "runs of neighbouring requests; each run starts at a random place or at the end of the run before";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

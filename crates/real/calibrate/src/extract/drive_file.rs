@@ -161,7 +161,7 @@ impl Mechanics {
             ("head_switch_ms", "in the seek curve".to_owned()),
             ("write_settle_ms", "not known: nothing was written".to_owned()),
             ("buffer", buffer),
-            ("queue", "not measured; what a drive file has unless said".to_owned()),
+            ("queue", "not measured; default of drive files".to_owned()),
         ];
         entries
             .into_iter()

@@ -135,7 +135,7 @@ pub enum CacheError {
     #[error(transparent)]
     Export(#[from] ExportError),
     /// At the end some data could not be written below.
-    #[error("something that was written could not be written below: see its errors")]
+    #[error("some writes failed at the server below: see its errors")]
     Lost,
     /// Any other error of the host.
     #[error("{what}: {source}")]
@@ -413,7 +413,7 @@ impl Loop<'_> {
                 return client.answer(|connection| connection.reply_status(&request, []));
             }
             Command::Trim | Command::WriteZeroes => {
-                return answer(&client, &request, Err("it was not offered"));
+                return answer(&client, &request, Err("the server below does not offer it"));
             }
         };
         let tag = self.next_tag;

@@ -84,7 +84,7 @@ impl Array {
                 };
                 // Zeros in any case: others of the row have become zeros.
                 if let Err(error) = device.zero(at, bytes, true) {
-                    self.drop_member(slot, &format!("it could not be trimmed: {error}"), error)?;
+                    self.drop_member(slot, &format!("trim failed: {error}"), error)?;
                 }
             }
             Ok(())

@@ -237,8 +237,7 @@ impl Kept {
                 }
                 Ok(Found::OtherVersion(version)) => {
                     let detail = format!(
-                        "the store has format {version}, and this version of fullstroke reads {FORMAT}; serve it \
-                         with the version that wrote it"
+                        "the store has format {version}; this version of fullstroke reads {FORMAT}. Serve the store with the version that wrote it"
                     );
                     return Err(damaged(name, &detail));
                 }
@@ -253,8 +252,7 @@ impl Kept {
             (None, None) if zeros => Ok(None),
             (None, None) => Err(damaged(
                 name,
-                "no copy of the description is whole: the file was changed or damaged; put it back as the server \
-                 left it",
+                "no copy of the description is intact: the file was changed or damaged; restore the file from a backup",
             )),
         }
     }
@@ -317,7 +315,7 @@ impl Kept {
         };
         let encoded = COPIES.encode(&record).ok_or_else(|| {
             StoreError::Refused(format!(
-                "what is to be known of the store takes {length} bytes; expected less than {}: fewer members",
+                "the description of the store takes {length} bytes; expected less than {}: use fewer members",
                 COPIES.room
             ))
         })?;
@@ -495,7 +493,7 @@ mod tests {
             error
         };
         assert!(said(8, 9).contains("format 9"));
-        assert!(said(70, 0).contains("no copy of the description is whole"));
+        assert!(said(70, 0).contains("no copy of the description is intact"));
         assert!(Kept::read(device).unwrap().is_some());
     }
 

@@ -30,8 +30,7 @@ pub enum StoreError {
     /// The volume has failed: it waits for its members, or for somebody to say
     /// that what they held may be lost.
     #[error(
-        "the volume has failed: more members are out of order than it survives ({members}); \
-         it goes on when it is said that the data they held may be lost"
+        "the volume has failed: more members are missing than it survives ({members}); it continues only after the loss of their data is accepted"
     )]
     Failed {
         /// Those that are out of order.
@@ -40,7 +39,7 @@ pub enum StoreError {
     /// The host failed to make something durable that nothing makes good. Since
     /// it says so only once, nothing is believed from then on.
     #[error(
-        "the store has stopped, since what it was given may be lost: {why}; stop the server and look at its disk"
+        "the store has stopped, because written data may be lost: {why}; stop the server and check its disk"
     )]
     Stopped {
         /// What happened.
@@ -55,7 +54,7 @@ pub enum StoreError {
         capacity: Sectors,
     },
     /// Another process has the store open.
-    #[error("`{}` is in use by another process; stop that one, or give another folder", folder.display())]
+    #[error("`{}` is in use by another process; stop that process, or use another folder", folder.display())]
     InUse {
         /// The store's folder.
         folder: PathBuf,

@@ -222,12 +222,12 @@ impl Store {
         self.check_changes()?;
         if self.may_be_filled() {
             let why = if self.has_failed() {
-                "its data was given up already"
+                "the data was given up already"
             } else {
-                "it has not failed"
+                "the member has not failed"
             };
             return Err(StoreError::Refused(format!(
-                "the volume has nothing to give up: {why}"
+                "the volume has no data to give up: {why}"
             )));
         }
         self.missed_nothing.clear();
@@ -254,7 +254,7 @@ impl Store {
     /// again thereby, that is empty too, and is to be filled by the one above.
     ///
     /// # Errors
-    /// There is no such member, it has not failed, or it is a volume that has
+    /// There is no such member, the member has not failed, or it is a volume that has
     /// failed itself; the volume [has failed](Store::has_failed) and its data was
     /// not given up; or its medium could not be emptied, or the change not be
     /// recorded: the member counts as failed then, as before.
@@ -288,7 +288,7 @@ impl Store {
     /// again. A volume that has failed may have its data again thereby.
     ///
     /// # Errors
-    /// There is no such member, it has not failed, or what it holds is not known
+    /// There is no such member, the member has not failed, or what it holds is not known
     /// to be what it should; or the change could not be recorded: the member
     /// counts as failed then, as before.
     pub fn re_add_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
@@ -300,9 +300,7 @@ impl Store {
         let inner_has_failed = path.len() > 1 && !array.layout.answers();
         if inner_has_failed || !self.missed_nothing.iter().any(|kept| kept == path) {
             return Err(StoreError::Refused(format!(
-                "member `{name}` cannot be re-added: what it holds is known to be right only while nothing was \
-                 written since it was made to fail, its volume goes on, and the server was not started again; \
-                 restore it as an empty one"
+                "member `{name}` cannot be re-added: its data is known to be correct only if nothing was written since it was made to fail, its volume continues, and the server was not restarted; restore it as an empty member"
             )));
         }
         self.missed_nothing.retain(|kept| kept != path);

@@ -133,7 +133,7 @@ fn operations(page: &mut Page, export: (&'static str, &str), counts: &Counts) {
     };
     counter(
         "fullstroke_requests_total",
-        "Answered requests, failed ones included.",
+        "Answered requests, including failed requests.",
         |count| &count.requests,
     );
     counter(

@@ -77,8 +77,7 @@ impl Admission {
         let is_open = self.options.allow.is_empty() && !knows_clients && listener.is_reachable();
         is_open.then(|| {
             format!(
-                "whoever reaches {} may read{} all bytes: --allow says who may connect, and so does --tls require \
-                 with --tls-verify-peer",
+                "every host that reaches {} can read{} all bytes: restrict the hosts by --allow, or by --tls require with --tls-verify-peer",
                 self.uri(listener),
                 if is_read_only { "" } else { " and write" }
             )
@@ -90,7 +89,7 @@ impl Admission {
         let is_open = self.options.allow.is_empty() && !at.ip().is_loopback();
         is_open.then(|| {
             format!(
-                "whoever reaches http://{at} may read all numbers: --allow says who may connect"
+                "every host that reaches http://{at} can read all numbers: restrict the hosts by --allow"
             )
         })
     }

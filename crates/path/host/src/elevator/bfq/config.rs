@@ -125,14 +125,14 @@ impl Config {
         if self.strict_guarantees && self.slice_idle == Duration::ZERO {
             return refuse(
                 "strict_guarantees",
-                "waits for each process; it needs a `slice_idle` above 0s",
+                "needs `slice_idle` above 0s, because the device waits for each process",
             );
         }
         let raising = keys.keys().find(|key| key.starts_with("wr_"));
         match raising.filter(|_| !self.low_latency) {
             Some(key) => refuse(
                 key,
-                "has no effect with `low_latency = false`; leave one of the two out",
+                "has no effect with `low_latency = false`; remove one of the two keys",
             ),
             None => Ok(()),
         }

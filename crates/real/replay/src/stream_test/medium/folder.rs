@@ -46,8 +46,7 @@ pub(super) fn make(
     let free = (space.f_bavail as f64 * space.f_frsize as f64 * (1.0 - SPARED)) as u64;
     if wanted > free {
         return Err(refuse(format!(
-            "{count} files of {} are more than the {} that are free there; say fewer with --files, or \
-             smaller ones with --file-size",
+            "{count} files of {} exceed the {} of free space; use fewer --files, or a smaller --file-size",
             Bytes(reads.saturating_mul(read)),
             Bytes(free)
         )));
