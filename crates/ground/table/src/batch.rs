@@ -29,6 +29,10 @@ pub(crate) enum Data {
 
 /// Cells of text. Equal texts may occur more than once in the list.
 #[derive(Debug, Default)]
+#[cfg_attr(
+    not(feature = "parquet"),
+    expect(dead_code, reason = "only the Parquet reader makes texts")
+)]
 pub(crate) struct Texts {
     /// By row: index of the cell's text in `list`; without meaning for an empty cell.
     pub(crate) codes: Vec<u32>,
