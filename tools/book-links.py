@@ -8,7 +8,10 @@ import json
 import re
 import sys
 
-LINK = re.compile(r"\[([^\]]*)\]\(\.\./([^)#\s]+)(#[^)\s]*)?\)")
+
+def leaving(path: str) -> re.Pattern:
+    """The links of a page that leave docs/: a page in a folder of docs/ needs one more `../` for that."""
+    return re.compile(r"\[([^\]]*)\]\((?:\.\./){%d}([^)#\s]+)(#[^)\s]*)?\)" % (1 + path.count("/")))
 
 
 def plain(match: re.Match) -> str:
@@ -20,7 +23,7 @@ def mend(items: list) -> None:
     for item in items:
         chapter = item.get("Chapter") if isinstance(item, dict) else None
         if chapter:
-            chapter["content"] = LINK.sub(plain, chapter["content"])
+            chapter["content"] = leaving(chapter["path"] or "").sub(plain, chapter["content"])
             mend(chapter["sub_items"])
 
 

@@ -705,11 +705,16 @@ fn every_page_of_docs_is_in_the_site_once() {
         .map(|(page, _)| page)
         .collect();
     listed.sort_unstable();
-    let pages = fs::read_dir(project().join("docs"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name());
-    let mut pages: Vec<String> = pages.map(|name| name.into_string().unwrap()).collect();
-    pages.retain(|name| name.ends_with(".md") && name != "SUMMARY.md");
+    let names = |folder: &str, before: &str| -> Vec<String> {
+        fs::read_dir(project().join(folder))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.ends_with(".md") && name != "SUMMARY.md")
+            .map(|name| format!("{before}{name}"))
+            .collect()
+    };
+    let mut pages = names("docs", "");
+    pages.extend(names("docs/reference", "reference/"));
     pages.sort_unstable();
     assert_eq!(listed, pages);
 }
@@ -717,9 +722,9 @@ fn every_page_of_docs_is_in_the_site_once() {
 /// Files that the reader of a document creates.
 const READERS_OWN: &[&str] = &["crates/path/drive/src/queue/lcfs.rs"];
 
-/// Returns all documents at the root and in docs/.
+/// Returns all documents at the root, in docs/ and in docs/reference/.
 fn pages() -> Vec<PathBuf> {
-    let folders = [project(), project().join("docs")];
+    let folders = ["", "docs", "docs/reference"].map(|folder| project().join(folder));
     let mut found: Vec<PathBuf> = folders
         .iter()
         .flat_map(|folder| fs::read_dir(folder).unwrap())

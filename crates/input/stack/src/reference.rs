@@ -406,6 +406,9 @@ fn keys(page: &mut String, schema: &Value) {
     page.push('\n');
 }
 
+/// Largest number of names in a cell of a table.
+const NAMES_MOST: usize = 12;
+
 /// Returns the kind of a value, in a few words.
 fn kind(property: &Value, root: &Value) -> String {
     if let Some(name) = property["$ref"]
@@ -420,6 +423,9 @@ fn kind(property: &Value, root: &Value) -> String {
         };
     }
     let names = choices(property);
+    if names.len() > NAMES_MOST {
+        return format!("one of {} names", names.len());
+    }
     if !names.is_empty() {
         return names.join(", ");
     }
@@ -433,11 +439,12 @@ fn kind(property: &Value, root: &Value) -> String {
         Value::String(name) => plain(name, property, root),
         Value::Array(names) => {
             let names = names.iter().filter_map(Value::as_str);
-            one_of(
-                names
-                    .filter(|name| *name != "null")
-                    .map(|name| plain(name, property, root)),
-            )
+            let names: Vec<&str> = names.filter(|name| *name != "null").collect();
+            match names.as_slice() {
+                // A number of bytes, or a text with a unit.
+                ["integer", "string"] => "size".to_owned(),
+                names => one_of(names.iter().map(|name| plain(name, property, root))),
+            }
         }
         _ => "table".into(),
     }

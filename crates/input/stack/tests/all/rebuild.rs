@@ -219,7 +219,7 @@ fn what_cannot_be_rebuilt_is_refused_at_its_line() {
         ),
         (
             RAID5.replace("raid5", "xor") + "\nrebuild = 1",
-            "none is rebuilt",
+            "do not support rebuilds",
         ),
     ] {
         let error = stack(&volume, 1)
