@@ -3,7 +3,7 @@
 mod measure;
 mod show;
 
-use crate::ctl;
+use crate::ctl::{self, Repairs};
 use crate::network::{Admitted, Numbers, tcp_address};
 use crate::notify;
 use crate::output::{Failure, Output, complain};
@@ -13,8 +13,8 @@ use fullstroke_device::Identity;
 use fullstroke_live::Admission;
 use fullstroke_store::{
     Access, Allowances, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen,
-    Question, Roster, Serve, Serving, Towards, ask, assemble_with, check_standby, check_ublk,
-    create, destroy, examine, owners, serve, unused,
+    Question, Repair, Roster, Serve, Serving, Towards, ask, assemble_with, check_standby,
+    check_ublk, create, destroy, examine, owners, serve, unused,
 };
 use fullstroke_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -58,9 +58,11 @@ pub(crate) enum Command {
     Scrub {
         #[command(flatten)]
         at: At,
-        /// Make them follow from the data.
-        #[arg(long)]
-        repair: bool,
+        /// Write sectors again that are proven to be wrong: by the majority of three and more
+        /// copies, or by P and Q. With --repair=data also the others: parity, and all copies
+        /// but the first, follow from the data.
+        #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "proven")]
+        repair: Option<Repairs>,
     },
     /// Show what devices say of themselves.
     Examine {
@@ -261,7 +263,7 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
         Command::Stop(at) => at.stop(output),
         Command::Fail { at, slot } => at.show(&Question::Fail { slot: *slot }, output),
         Command::Add(arguments) => arguments.execute(output),
-        Command::Scrub { at, repair } => at.scrub(*repair, output),
+        Command::Scrub { at, repair } => at.scrub(Repairs::of(*repair), output),
         Command::Examine { devices } => show_devices(devices, output),
         Command::Destroy { devices, force } => destroy_all(devices, *force, output),
     }
@@ -517,7 +519,7 @@ impl At {
         output.show(&answer, "stopped")
     }
 
-    fn scrub(&self, repair: bool, output: &Output) -> Result<(), Failure> {
+    fn scrub(&self, repair: Repair, output: &Output) -> Result<(), Failure> {
         let answer = self.ask(&Question::Scrub { repair })?;
         output.show(&answer, Shown::answer(&answer))?;
         if answer["mismatched_sectors"].as_u64() == Some(0) {

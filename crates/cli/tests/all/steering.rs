@@ -139,6 +139,10 @@ fn orders_reach_the_server_as_they_are_said() {
             &["scrub", "--repair"],
             json!({ "ask": "scrub", "export": null, "repair": true }),
         ),
+        (
+            &["scrub", "--repair=data"],
+            json!({ "ask": "scrub", "export": null, "repair": "data" }),
+        ),
     ];
     for (order, question) in cases {
         let arguments = [&["ctl", socket.as_str()], order].concat();

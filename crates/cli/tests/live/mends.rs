@@ -57,8 +57,8 @@ fn scrub(server: &Server, options: &[&str]) -> (Option<i32>, String) {
     )
 }
 
-/// The byte at `at` of `member` holds redundancy.
-fn is_repaired(volume: Volume, member: &str, at: u64) {
+/// The byte at `at` of `member` is flipped. Nothing `decides` unless the volume has P and Q.
+fn is_repaired(volume: Volume, member: &str, at: u64, decides: bool) {
     let place = Place::new(volume, 4);
     let server = place.serve_stored();
     let bytes = fill(&server);
@@ -69,7 +69,7 @@ fn is_repaired(volume: Volume, member: &str, at: u64) {
     let found = format!("drive {member} from sector {}", at / 512);
     let (status, message) = scrub(&server, &[]);
     assert!(
-        status == Some(1) && message.contains("1 sectors of redundancy are wrong"),
+        status == Some(1) && message.contains("1 sectors of redundancy or data were found wrong"),
         "{name}: {message}"
     );
     assert!(
@@ -77,8 +77,17 @@ fn is_repaired(volume: Volume, member: &str, at: u64) {
         "{name}: {message}"
     );
     let (status, message) = scrub(&server, &["--repair"]);
+    assert_eq!(
+        (status, message.contains("1 are undecided")),
+        (Some(i32::from(!decides)), !decides),
+        "{name}: {message}"
+    );
+    let (status, message) = match decides {
+        true => (status, message),
+        false => scrub(&server, &["--repair=data"]),
+    };
     assert!(
-        status == Some(0) && message.contains("1 sectors of redundancy were wrong"),
+        status == Some(0) && message.contains("1 were written again"),
         "{name}: {message}"
     );
     assert!(message.contains(&found), "{name}: {message}");
@@ -99,11 +108,12 @@ fn is_repaired(volume: Volume, member: &str, at: u64) {
 
 #[test]
 fn a_flipped_byte_of_redundancy_is_found_and_repaired() {
-    is_repaired(RAID1, "1", 512 * 77 + 5);
+    is_repaired(RAID1, "1", 512 * 77 + 5, false);
     // The first row has its parity on the last drive.
-    is_repaired(RAID5, "4", 512 * 3);
-    is_repaired(RAID6, "5", 512 * 4 + 511);
-    is_repaired(NESTED, "1.2", 0);
+    is_repaired(RAID5, "4", 512 * 3, false);
+    is_repaired(RAID6, "5", 512 * 4 + 511, true);
+    is_repaired(RAID6, "0", 512 * 4 + 511, true);
+    is_repaired(NESTED, "1.2", 0, false);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::totals::DriveTotals;
 use crate::world::{Geared, World};
 use fullstroke_contract::{RebuildSpeed, Refusal};
 use fullstroke_nbd::Features;
+use fullstroke_store::Repair;
 use fullstroke_store::bytes::MemberStatus;
 use fullstroke_units::{Bytes, Duration};
 use std::sync::mpsc::Sender;
@@ -152,9 +153,9 @@ impl Server {
     }
 
     /// The export that may be scrubbed, and mended if that is wanted.
-    fn scrubbed(&self, export: Option<&str>, repair: bool) -> Result<usize, Refusal> {
+    fn scrubbed(&self, export: Option<&str>, repair: Repair) -> Result<usize, Refusal> {
         let index = self.export(export)?;
-        if repair {
+        if repair.changes() {
             self.changes(index)?;
         }
         Ok(index)

@@ -2,6 +2,7 @@
 
 use crate::signals::Said;
 use crate::status::Status;
+use fullstroke_store::Repair;
 use fullstroke_transport::socket::Waker;
 use fullstroke_units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -64,10 +65,11 @@ pub enum ControlRequest {
         /// The export; the only one, unless said.
         #[serde(default)]
         export: Option<String>,
-        /// Make redundancy follow from the data where it does not; otherwise
+        /// What is written again of what is wrong: `true` for what is proven to be
+        /// wrong, `"data"` also for the rest, which follows from the data then; otherwise
         /// nothing is changed.
         #[serde(default)]
-        repair: bool,
+        repair: Repair,
     },
     /// What opportunities say to clients; the answer comes when there is something,
     /// or after ten seconds.

@@ -26,6 +26,7 @@
 //! | `members.rs` | members fail, come back, are replaced and filled; what is written down of that |
 //! | `gears.rs` | members that stand while little is asked of the array |
 //! | `verify.rs` | redundancy against data, compared and mended |
+//! | `judge.rs` | which of the sectors that contradict each other are wrong |
 //! | `superblock.rs` | what each member says of itself and of its array |
 //! | `gather.rs` | writes of one row that come together become one |
 //! | `transfer.rs` | many transfers at a time, by io_uring or one by one |
@@ -74,6 +75,7 @@ mod gather;
 mod gears;
 mod group;
 mod journal;
+mod judge;
 mod keys;
 mod locks;
 mod members;
@@ -96,6 +98,7 @@ pub use assembly::{
 pub use device::{ALIGNMENT_BYTES, Access, Device, FileDevice};
 pub use error::ArrayError;
 pub use gears::Towards;
+pub use judge::Repair;
 pub use members::{Happening, SlotStatus, Status};
 pub use memory::Memory;
 pub use server::{Answer, Listen, Question, Serve, Serving, TOLD, ask, check_ublk, serve};

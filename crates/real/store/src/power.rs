@@ -13,12 +13,14 @@
 
 mod distrust;
 mod gears;
+mod odd;
 mod writers;
 
 use crate::array::Sabotage;
 use crate::assembly::assemble_without;
 use crate::{
-    Array, ArrayError, Comparison, Design, Device, JournalPolicy, Towards, Worker, assemble, create,
+    Array, ArrayError, Comparison, Design, Device, JournalPolicy, Repair, Towards, Worker,
+    assemble, create,
 };
 use fullstroke_contract::Gear;
 use fullstroke_units::{Lbn, Sectors};
@@ -703,7 +705,7 @@ impl Life<'_> {
         let mut next = Some(Lbn(0)).filter(|_| self.case.survives() > 0);
         while let Some(from) = next {
             next = array
-                .scrub_step(worker, from, false, &mut found)
+                .scrub_step(worker, from, Repair::Nothing, &mut found)
                 .map_err(told)?;
         }
         if found.mismatched_sectors > 0 {
@@ -1125,10 +1127,10 @@ fn sectors_that_cannot_be_read_are_computed_and_written_again() {
 }
 
 /// A scrub of all of an array.
-fn scrubbed(array: &Array, worker: &mut Worker, mend: bool) -> Comparison {
+fn scrubbed(array: &Array, worker: &mut Worker, repair: Repair) -> Comparison {
     let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
     while let Some(from) = next {
-        next = array.scrub_step(worker, from, mend, &mut found).unwrap();
+        next = array.scrub_step(worker, from, repair, &mut found).unwrap();
     }
     found
 }
@@ -1157,7 +1159,7 @@ fn a_scrub_goes_on_where_a_sector_cannot_be_read_and_mends_it() {
         };
         let spoilt = spoil_here_and_there(&array, &devices);
         // Only looking, data is mended as for a client; parity and copies are told of.
-        let found = scrubbed(&array, &mut worker, false);
+        let found = scrubbed(&array, &mut worker, Repair::Nothing);
         let left = bad(&devices);
         let parity = array.facts.rows.is_some();
         assert!(
@@ -1169,7 +1171,7 @@ fn a_scrub_goes_on_where_a_sector_cannot_be_read_and_mends_it() {
             found.mismatched_sectors >= left as u64 && found.first.is_empty() == (left == 0),
             "{layout}: {found:?}"
         );
-        let found = scrubbed(&array, &mut worker, true);
+        let found = scrubbed(&array, &mut worker, Repair::Proven);
         assert!(
             found.failed_reads >= left.min(1) as u64,
             "{layout}: {found:?}"
@@ -1179,7 +1181,7 @@ fn a_scrub_goes_on_where_a_sector_cannot_be_read_and_mends_it() {
             0,
             "{layout}: what cannot be read is written again"
         );
-        let found = scrubbed(&array, &mut worker, false);
+        let found = scrubbed(&array, &mut worker, Repair::Nothing);
         assert_eq!(
             (found.mismatched_sectors, found.failed_reads),
             (0, 0),
@@ -1208,7 +1210,7 @@ fn an_array_that_was_not_stopped_starts_beside_sectors_that_cannot_be_read() {
         assert_eq!(content(&array, &mut worker), bytes, "{layout}");
         assert_eq!(array.status().state, "whole", "{layout}");
         assert_eq!(
-            scrubbed(&array, &mut worker, false).mismatched_sectors,
+            scrubbed(&array, &mut worker, Repair::Nothing).mismatched_sectors,
             0,
             "{layout}"
         );
@@ -1247,7 +1249,7 @@ fn a_member_that_comes_back_is_filled_only_where_it_has_missed_something() {
     assert_eq!(devices[2].lock().current[data..data + 8], [0xEE; 8]);
     let mut found = Comparison::default();
     let next = array
-        .scrub_step(&mut worker, Lbn(0), true, &mut found)
+        .scrub_step(&mut worker, Lbn(0), Repair::Data, &mut found)
         .unwrap();
     assert_eq!(
         (next, found.mismatched_sectors, found.first[0].slot),
@@ -1313,7 +1315,7 @@ fn writers_beside_each_other_keep_redundancy_right_while_members_fail_and_are_fi
     let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
     while let Some(from) = next {
         next = array
-            .scrub_step(&mut worker, from, false, &mut found)
+            .scrub_step(&mut worker, from, Repair::Nothing, &mut found)
             .unwrap();
     }
     assert_eq!(found.mismatched_sectors, 0, "{found:?}");

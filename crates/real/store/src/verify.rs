@@ -8,6 +8,7 @@ use crate::array::{ATTEMPTS, Array, Worker};
 use crate::buffers::{Buffers, RequestBytes};
 use crate::bytes::{Differing, differing};
 use crate::device::Aligned;
+use crate::judge::{Repair, judge};
 use crate::transfer::{Direction, Transfer, persistently};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
@@ -27,9 +28,13 @@ type Makes<'a> = dyn FnMut(&mut Plan) -> Result<(), ArrayError> + 'a;
 pub struct Comparison {
     /// Sectors of the array's addresses that were compared.
     pub compared_sectors: u64,
-    /// Sectors of parity and copies that did not follow from the data, those among them that
+    /// Sectors of parity, copies or data that did not agree with the rest, those among them that
     /// could not be read.
     pub mismatched_sectors: u64,
+    /// Sectors among them of which nothing proves which is wrong, and which were left as they are.
+    pub undecided_sectors: u64,
+    /// Sectors among them that were written again.
+    pub repaired_sectors: u64,
     /// Reads of data, parity and copies that failed, of up to a MiB each. Data is computed from
     /// the others and written again, as when a client reads it; the rest only if it is to be
     /// mended.
@@ -38,21 +43,41 @@ pub struct Comparison {
     pub first: Vec<Mismatch>,
 }
 
-/// A run of parity or of a copy that does not follow from the data.
+/// A run of a member that does not agree with the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
     /// The place of the member that holds it.
     pub slot: usize,
     /// The run's first sector on that member, counted from its data.
     pub lbn: Lbn,
+    /// The array's address, in sectors; of parity that of the row's first data in the same column. Not
+    /// said in arrays with gears.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<Lbn>,
+    /// Whether nothing proves that this run is the wrong one.
+    pub undecided: bool,
+}
+
+impl Comparison {
+    fn note(&mut self, mismatch: Mismatch, sectors: u64, is_written: bool) {
+        self.mismatched_sectors += sectors;
+        if is_written {
+            self.repaired_sectors += sectors;
+        } else if mismatch.undecided {
+            self.undecided_sectors += sectors;
+        }
+        if self.first.len() < LISTED {
+            self.first.push(mismatch);
+        }
+    }
 }
 
 impl Array {
-    /// Compares on from address `next`, over about a MiB, and mends what it finds
-    /// if `mend`: parity and copies are made to follow from the data. Which of
-    /// them is wrong, nobody knows. Answers where to go on; nothing at the end.
-    /// In arrays with gears it is rows that are counted, native ones and then those
-    /// of the soft state.
+    /// Compares on from address `next`, over about a MiB, and writes again what is wrong as far
+    /// as `repair` says. Of three and more copies the majority decides; P and Q of one row name the
+    /// member that is wrong. Two copies, one parity, and arrays with gears decide nothing. Answers
+    /// where to go on; nothing at the end. In arrays with gears it is rows that are counted, native
+    /// ones and then those of the soft state.
     ///
     /// # Errors
     /// Members are missing, so that there is nothing to compare with; data that cannot
@@ -61,7 +86,7 @@ impl Array {
         &self,
         worker: &mut Worker,
         next: Lbn,
-        mend: bool,
+        repair: Repair,
         found: &mut Comparison,
     ) -> Result<Option<Lbn>, ArrayError> {
         let _alone = self.alone();
@@ -78,7 +103,7 @@ impl Array {
         }
         if self.facts.gears.is_some() {
             return self
-                .check_rows(worker, next.0, mend, found)
+                .check_rows(worker, next.0, repair, found)
                 .map(|next| next.map(Lbn));
         }
         let left = self.capacity().0.saturating_sub(next.0);
@@ -87,7 +112,7 @@ impl Array {
             sectors: Sectors(left.min(BATCH_SECTORS)),
         });
         if left > 0 {
-            self.compare(worker, part, mend, found)?;
+            self.compare(worker, part, Some(repair), found)?;
         }
         Ok((part.end().0 < self.capacity().0 && left > 0).then_some(part.end()))
     }
@@ -113,7 +138,7 @@ impl Array {
                     self.compare(
                         worker,
                         Extent::new(at, step.min(end - at)),
-                        true,
+                        None,
                         &mut found,
                     )?;
                 }
@@ -150,11 +175,13 @@ impl Array {
         merged
     }
 
+    /// With `repair` what is wrong is judged. Without, all is made to follow from the data, as after a
+    /// loss of power: whichever of the versions stands there, none is older than the last flush.
     fn compare(
         &self,
         worker: &mut Worker,
         extent: Extent,
-        mend: bool,
+        repair: Option<Repair>,
         found: &mut Comparison,
     ) -> Result<(), ArrayError> {
         found.compared_sectors += extent.sectors.0;
@@ -184,16 +211,73 @@ impl Array {
         };
         // Where there is parity, the data is what was just read from there.
         let follows = |content| self.facts.rows.is_none() || content != Content::Data;
-        self.compare_written(worker, (&plan, &mut buffers), &follows, mend, found)
+        let Some(repair) = repair else {
+            let plan = (&plan, &mut buffers);
+            return self.compare_written(worker, plan, &follows, Repair::Data, found);
+        };
+        let mut first = Comparison::default();
+        let looks = (&plan, &mut buffers);
+        self.compare_written(worker, looks, &follows, Repair::Nothing, &mut first)?;
+        found.failed_reads += first.failed_reads;
+        match first.mismatched_sectors {
+            0 => Ok(()),
+            _ => self.judge(extent.start, (&plan, &buffers), repair, found),
+        }
     }
 
-    /// Holds what the plan would write against what stands there.
+    /// Finds out which of the sectors that contradict each other are wrong, and writes them again if
+    /// `repair` says so.
+    fn judge(
+        &self,
+        start: Lbn,
+        (plan, buffers): (&Plan, &Buffers<'_>),
+        repair: Repair,
+        found: &mut Comparison,
+    ) -> Result<(), ArrayError> {
+        let devices = self.devices();
+        let at = |lbn: Lbn| self.facts.data_at + lbn.0 * SECTOR_BYTES;
+        let mut buffer = Aligned::default();
+        let mut read = |slot: usize, lbn: Lbn, sectors: Sectors| {
+            let bytes = buffer.of(sectors.bytes().0 as usize);
+            let device = devices[slot].as_ref();
+            let read =
+                device.is_some_and(|device| persistently(|| device.read(at(lbn), bytes)).is_ok());
+            Ok::<_, ArrayError>(read.then(|| bytes.to_vec()))
+        };
+        // A scrub begins only where all members are there; one may have failed since.
+        let is_whole = !self.planner().is_impaired();
+        let findings = judge(plan, buffers, start, is_whole, &mut read)?;
+        for finding in findings {
+            let sectors = finding.sectors();
+            let mismatch = Mismatch {
+                slot: finding.member,
+                lbn: finding.lbn,
+                address: Some(finding.address),
+                undecided: !finding.is_proven,
+            };
+            let is_written = repair.writes(finding.is_proven);
+            found.note(mismatch, sectors, is_written);
+            let Some(device) = devices[finding.member].as_ref().filter(|_| is_written) else {
+                continue;
+            };
+            let right = buffer.of(finding.right.len());
+            right.copy_from_slice(&finding.right);
+            if let Err(error) = persistently(|| device.write(at(finding.lbn), right)) {
+                let why = format!("it could not be written: {error}");
+                self.drop_member(finding.member, &why, error)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds what the plan would write against what stands there. Nothing is proven here, but that
+    /// what cannot be read is to be written again.
     fn compare_written(
         &self,
         worker: &mut Worker,
         (plan, buffers): (&Plan, &mut Buffers<'_>),
         follows: &dyn Fn(Content) -> bool,
-        mend: bool,
+        repair: Repair,
         found: &mut Comparison,
     ) -> Result<(), ArrayError> {
         let mut present = Aligned::default();
@@ -212,16 +296,16 @@ impl Array {
             let at = self.facts.data_at + piece.lbn.0 * SECTOR_BYTES;
             let present = present.of(piece.sectors.bytes().0 as usize);
             let wanted = buffers.at(piece.place, piece.sectors);
-            let difference = match persistently(|| device.read(at, present)) {
-                Ok(()) => differing(present, wanted),
+            let is_read = persistently(|| device.read(at, present)).is_ok();
+            let difference = if is_read {
+                differing(present, wanted)
+            } else {
                 // What cannot be read does not follow; to write it again may help.
-                Err(_) => {
-                    found.failed_reads += 1;
-                    Some(Differing {
-                        first: 0,
-                        sectors: piece.sectors.0,
-                    })
-                }
+                found.failed_reads += 1;
+                Some(Differing {
+                    first: 0,
+                    sectors: piece.sectors.0,
+                })
             };
             let Some(Differing {
                 first,
@@ -230,14 +314,15 @@ impl Array {
             else {
                 continue;
             };
-            found.mismatched_sectors += count;
-            if found.first.len() < LISTED {
-                found.first.push(Mismatch {
-                    slot,
-                    lbn: piece.lbn + Sectors(first),
-                });
-            }
-            if mend {
+            let mismatch = Mismatch {
+                slot,
+                lbn: piece.lbn + Sectors(first),
+                address: None,
+                undecided: is_read,
+            };
+            let is_written = repair.writes(!is_read);
+            found.note(mismatch, count, is_written);
+            if is_written {
                 let transfer = Transfer {
                     slot,
                     at,
@@ -262,7 +347,7 @@ impl Array {
         &self,
         worker: &mut Worker,
         from: u64,
-        mend: bool,
+        repair: Repair,
         found: &mut Comparison,
     ) -> Result<Option<u64>, ArrayError> {
         let mut plan = Plan::new(Detail::Bytes);
@@ -290,7 +375,7 @@ impl Array {
             request: RequestBytes::From(&[]),
             scratch,
         };
-        self.compare_written(worker, (&plan, &mut buffers), &|_| true, mend, found)?;
+        self.compare_written(worker, (&plan, &mut buffers), &|_| true, repair, found)?;
         let data = self.facts.rows.map_or(0, |rows| rows.data.0);
         let rows = self.capacity().0 / data.max(1);
         found.compared_sectors += (next.min(rows) - from.min(rows)) * data;
@@ -314,7 +399,7 @@ impl Array {
                 let mut from = rows.start;
                 while from < rows.end {
                     from = self
-                        .check_rows(worker, from, true, found)?
+                        .check_rows(worker, from, Repair::Data, found)?
                         .unwrap_or(rows.end);
                 }
             }

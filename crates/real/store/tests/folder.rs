@@ -5,8 +5,9 @@ mod common;
 
 use common::{Sample, folder, path, pattern, sample};
 use fullstroke_contract::{Extent, MemberState};
+use fullstroke_store::Repair;
 use fullstroke_store::bytes::{
-    Location, MemberStatus, OpenReport, Opening, Store, StoreError, Tidy,
+    Comparison, Location, MemberStatus, OpenReport, Opening, Scrub, Store, StoreError, Tidy,
 };
 use fullstroke_units::{Lbn, Sectors};
 use std::fs;
@@ -1270,5 +1271,75 @@ fn what_a_volume_was_filled_with_undoes_nothing_that_was_written_afterwards() {
         let (mut store, _) = open(sample, folder.path()).unwrap();
         assert!(all_of(&mut store) == bytes, "{name}");
         assert_eq!(store.scrub().unwrap().mismatched_sectors, 0, "{name}");
+    }
+}
+
+/// Where the data of a member begins in its file.
+const MEMBER_DATA: u64 = 0;
+
+/// Scrubs all of it.
+fn scrubbed(store: &mut Store, repair: Repair) -> Comparison {
+    let mut scrub = Scrub {
+        repair,
+        ..Scrub::default()
+    };
+    while store.scrub_step(&mut scrub, Sectors(64)).unwrap() {}
+    scrub.found
+}
+
+/// A store with one wrong sector on each of these members: what a scrub finds, and whether it repairs that.
+fn with_wrong_sectors(name: &str, members: &[usize], sector: u64) -> [Comparison; 3] {
+    let folder = folder();
+    let sample = sample(name);
+    let bytes = filled(sample, folder.path());
+    for (tag, member) in members.iter().enumerate() {
+        let file = folder.path().join(format!("member-{member}.img"));
+        damage(&file, MEMBER_DATA + sector * 512, 512, 7 + tag as u8);
+    }
+    let (mut store, _) = open(sample, folder.path()).unwrap();
+    let looked = scrubbed(&mut store, Repair::Nothing);
+    let repaired = scrubbed(&mut store, Repair::Proven);
+    if repaired.undecided_sectors == 0 {
+        assert!(all_of(&mut store) == bytes, "{name} {members:?}");
+        assert_eq!(store.scrub().unwrap().mismatched_sectors, 0);
+    }
+    let trusted = scrubbed(&mut store, Repair::Data);
+    assert_eq!(store.scrub().unwrap().mismatched_sectors, 0);
+    [looked, repaired, trusted]
+}
+
+#[test]
+fn a_scrub_repairs_what_the_other_members_prove_wrong_and_nothing_else() {
+    for (name, member) in [
+        ("raid1", 0),
+        ("raid1", 1),
+        ("raid1", 2),
+        ("raid6", 0),
+        ("raid6", 3),
+        ("raid6", 4),
+        ("raid6", 5),
+    ] {
+        let [looked, repaired, trusted] = with_wrong_sectors(name, &[member], 2);
+        assert_eq!(
+            (looked.mismatched_sectors, looked.undecided_sectors),
+            (1, 0),
+            "{name} {member}: {looked:?}"
+        );
+        assert_eq!(looked.first[0].member, member.to_string(), "{name}");
+        assert_eq!(repaired.repaired_sectors, 1, "{name} {member}");
+        assert_eq!(trusted.mismatched_sectors, 0, "{name} {member}");
+    }
+    for (name, members) in [
+        ("raid10", &[0][..]),
+        ("raid4", &[1]),
+        ("raid5", &[0]),
+        ("raid6", &[0, 1]),
+        ("raid1", &[0, 1]),
+    ] {
+        let [looked, repaired, trusted] = with_wrong_sectors(name, members, 2);
+        assert!(looked.undecided_sectors > 0, "{name}: {looked:?}");
+        assert_eq!(looked, repaired, "{name}: nothing was touched");
+        assert!(looked.first[0].undecided && looked.first[0].address.is_some());
+        assert_eq!(trusted.repaired_sectors, looked.undecided_sectors, "{name}");
     }
 }

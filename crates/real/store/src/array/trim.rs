@@ -110,7 +110,7 @@ fn runs(transfers: &[Transfer]) -> Vec<(usize, u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Access, Comparison, Design, Device, FileDevice, assemble, create};
+    use crate::{Access, Comparison, Design, Device, FileDevice, Repair, assemble, create};
     use fullstroke_units::Lbn;
     use std::os::unix::fs::MetadataExt as _;
     use std::path::{Path, PathBuf};
@@ -194,7 +194,7 @@ mod tests {
         let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
         while let Some(from) = next {
             next = array
-                .scrub_step(&mut worker, from, false, &mut found)
+                .scrub_step(&mut worker, from, Repair::Nothing, &mut found)
                 .unwrap();
         }
         assert_eq!(found.mismatched_sectors, 0);

@@ -303,7 +303,7 @@ impl Store {
         if let Some(marks) = self.records.as_mut().and_then(Records::marks_mut) {
             marks.mark(part, self.media.epoch)?;
         }
-        Verifier::new(&mut self.media, true).check(&mut self.root, "", part)?;
+        Verifier::mending(&mut self.media).check(&mut self.root, "", part)?;
         if part.sectors < extent.sectors {
             let rest = Extent {
                 start: part.end(),

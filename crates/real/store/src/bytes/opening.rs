@@ -406,7 +406,7 @@ impl Store {
         if self.journalled && !report.newly_failed.is_empty() {
             report.regions_at_risk = dirty.len() as u64;
         }
-        let mut verifier = Verifier::new(&mut self.media, true);
+        let mut verifier = Verifier::mending(&mut self.media);
         for (index, &extent) in dirty.iter().enumerate() {
             verifier.check(&mut self.root, "", extent)?;
             report.regions += 1;

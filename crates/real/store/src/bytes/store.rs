@@ -10,6 +10,7 @@ use crate::bytes::records::Records;
 use crate::bytes::redo::Recorded;
 use crate::bytes::states;
 use crate::bytes::verify::{Comparison, Verifier};
+use crate::judge::Repair;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
 use std::ops::ControlFlow;
@@ -105,8 +106,8 @@ pub struct Store {
 pub struct Scrub {
     /// All below this was compared.
     pub next: Lbn,
-    /// Whether redundancy is made to follow from the data where it does not.
-    pub mend: bool,
+    /// What is written again of what is wrong.
+    pub repair: Repair,
     /// What was found so far.
     pub found: Comparison,
 }
@@ -301,7 +302,7 @@ impl Store {
     pub fn scrub_step(&mut self, scrub: &mut Scrub, most: Sectors) -> Result<bool, StoreError> {
         self.check_running()?;
         self.finish_pending()?;
-        if scrub.mend {
+        if scrub.repair.changes() {
             self.check_changes()?;
             self.check_loss()?;
         }
@@ -323,9 +324,9 @@ impl Store {
         };
         let part = rows.map_or(part, |rows| rows.around(part));
         if sectors > Sectors::ZERO {
-            self.attempt(scrub.mend.then_some(part), |store| {
-                let found = if scrub.mend {
-                    store.compare_and_mend(part)
+            self.attempt(scrub.repair.changes().then_some(part), |store| {
+                let found = if scrub.repair.changes() {
+                    store.compare_and_mend(part, scrub.repair)
                 } else {
                     store.compare(part)
                 };
@@ -337,20 +338,20 @@ impl Store {
     }
 
     fn compare(&mut self, part: Extent) -> Result<Comparison, StoreError> {
-        let mut verifier = Verifier::new(&mut self.media, false);
+        let mut verifier = Verifier::scrubbing(&mut self.media, Repair::Nothing);
         verifier.check(&mut self.root, "", part)?;
         Ok(verifier.found)
     }
 
     /// Mending is a change like others: a kill may cut it in two.
-    fn compare_and_mend(&mut self, part: Extent) -> Result<Comparison, StoreError> {
+    fn compare_and_mend(&mut self, part: Extent, repair: Repair) -> Result<Comparison, StoreError> {
         let mut found = Comparison::default();
         let within = Extent {
             sectors: part.end().min(Lbn(self.capacity().0)).since(part.start),
             ..part
         };
         self.change_once(within, &mut |root, part, media| {
-            let mut verifier = Verifier::new(media, true);
+            let mut verifier = Verifier::scrubbing(media, repair);
             verifier.check(root, "", part)?;
             found.add(std::mem::take(&mut verifier.found));
             Ok(())
@@ -440,7 +441,7 @@ impl Store {
         };
         if self.has_copies && self.root.answers() && self.unsettled.iter().any(touches) {
             self.finish_pending()?;
-            Verifier::new(&mut self.media, true).check(&mut self.root, "", extent)?;
+            Verifier::mending(&mut self.media).check(&mut self.root, "", extent)?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::bytes::StoreError;
 use crate::bytes::array::{Array, read_pieces};
 use crate::bytes::media::Media;
 use crate::bytes::node::Node;
+use crate::judge::{Repair, judge};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::Content;
@@ -26,8 +27,12 @@ pub struct Comparison {
     /// Sectors of volumes with redundancy that were read and compared. Holes
     /// agree with each other and are passed over.
     pub compared_sectors: u64,
-    /// Sectors of parity and copies that did not follow from the data.
+    /// Sectors of parity, copies or data that did not agree with the rest.
     pub mismatched_sectors: u64,
+    /// Sectors among them of which nothing proves which is wrong, and which were left as they are.
+    pub undecided_sectors: u64,
+    /// Sectors among them that were written again.
+    pub repaired_sectors: u64,
     /// The first of them, one for each run.
     pub first: Vec<Mismatch>,
 }
@@ -37,12 +42,26 @@ impl Comparison {
     pub(crate) fn add(&mut self, other: Comparison) {
         self.compared_sectors += other.compared_sectors;
         self.mismatched_sectors += other.mismatched_sectors;
+        self.undecided_sectors += other.undecided_sectors;
+        self.repaired_sectors += other.repaired_sectors;
         self.first.extend(other.first);
         self.first.truncate(LISTED);
     }
+
+    fn note(&mut self, mismatch: Mismatch, sectors: u64, is_written: bool) {
+        self.mismatched_sectors += sectors;
+        if is_written {
+            self.repaired_sectors += sectors;
+        } else if mismatch.undecided {
+            self.undecided_sectors += sectors;
+        }
+        if self.first.len() < LISTED {
+            self.first.push(mismatch);
+        }
+    }
 }
 
-/// A run of parity or of a copy that does not follow from the data.
+/// A run of a member that does not agree with the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
     /// The member that holds it: its indices from the top, `0.2`.
@@ -51,23 +70,40 @@ pub struct Mismatch {
     pub lbn: Lbn,
     /// The row of chunks, where rows have parity.
     pub row: Option<u64>,
+    /// The address in the volume that the member is of, in sectors; of parity that of the row's first
+    /// data in the same column. Not said in volumes with gears.
+    pub address: Option<Lbn>,
+    /// Whether nothing proves that this run is the wrong one.
+    pub undecided: bool,
 }
 
-/// Compares, and mends if that is wanted.
+/// Compares, and writes again what is wrong if that is wanted.
 pub(crate) struct Verifier<'a> {
     pub(crate) media: &'a mut Media,
-    /// Whether parity and copies are made to follow from the data.
-    pub(crate) mend: bool,
+    repair: Repair,
+    /// Whether it is asked which sectors are wrong. If not, all redundancy follows from the data.
+    judges: bool,
     pub(crate) found: Comparison,
     data: Vec<u8>,
     present: Vec<u8>,
 }
 
 impl<'a> Verifier<'a> {
-    pub(crate) fn new(media: &'a mut Media, mend: bool) -> Verifier<'a> {
+    /// One that makes all redundancy follow from the data: what a kill has cut in two has no version
+    /// that is older than the last flush.
+    pub(crate) fn mending(media: &'a mut Media) -> Verifier<'a> {
+        Verifier {
+            judges: false,
+            ..Verifier::scrubbing(media, Repair::Data)
+        }
+    }
+
+    /// One that finds out what is wrong, and writes it again as far as `repair` says.
+    pub(crate) fn scrubbing(media: &'a mut Media, repair: Repair) -> Verifier<'a> {
         Verifier {
             media,
-            mend,
+            repair,
+            judges: true,
             found: Comparison::default(),
             data: Vec::new(),
             present: Vec::new(),
@@ -93,7 +129,7 @@ impl<'a> Verifier<'a> {
             self.check_members(array, path, part)?;
             // Without all members parity cannot be told from what it protects:
             // only the journal keeps such an array sound.
-            if array.is_redundant() && !(self.mend && array.has_degraded_parity()) {
+            if array.is_redundant() && !(self.repair.changes() && array.has_degraded_parity()) {
                 for batch in cut(part, array, BATCH_SECTORS) {
                     self.check_batch(array, path, batch)?;
                 }
@@ -156,6 +192,10 @@ impl<'a> Verifier<'a> {
         array.prepare(Operation::Write, extent)?;
         array.make_room();
         let with_parity = array.rows.is_some();
+        // What is the same in two gears proves nothing.
+        let judges = self.judges && array.layout.present_gear().is_none();
+        let is_whole = !array.is_impaired();
+        let mut is_judged = false;
         let Array {
             layout,
             plan,
@@ -181,20 +221,51 @@ impl<'a> Verifier<'a> {
                 continue;
             }
             let wanted = &buffers.at(piece.place, piece.sectors)[..sectors.bytes().0 as usize];
-            if let Some(differing) = self.compare_piece(&mut members[member], piece.lbn, wanted)? {
-                self.found.mismatched_sectors += differing.sectors;
-                if self.found.first.len() < LISTED {
-                    let lbn = piece.lbn + Sectors(differing.first);
-                    let mismatch = Mismatch {
-                        member: below(path, member),
-                        lbn,
-                        row: io.row,
-                    };
-                    self.found.first.push(mismatch);
-                }
-                if self.mend {
-                    members[member].write(piece.lbn, wanted, self.media)?;
-                }
+            let Some(differing) = self.compare_piece(&mut members[member], piece.lbn, wanted)?
+            else {
+                continue;
+            };
+            if judges {
+                is_judged = true;
+                break;
+            }
+            let mismatch = Mismatch {
+                member: below(path, member),
+                lbn: piece.lbn + Sectors(differing.first),
+                row: io.row,
+                address: None,
+                undecided: self.judges,
+            };
+            let is_written = self.repair.writes(false);
+            self.found.note(mismatch, differing.sectors, is_written);
+            if is_written {
+                members[member].write(piece.lbn, wanted, self.media)?;
+            }
+        }
+        if !is_judged {
+            return Ok(());
+        }
+        let media = &*self.media;
+        let mut read = |member: usize, lbn: Lbn, sectors: Sectors| {
+            let sectors = filled(layout.member_state(member), lbn, sectors);
+            let mut bytes = vec![0; sectors.bytes().0 as usize];
+            if !bytes.is_empty() {
+                members[member].read(lbn, &mut bytes, media)?;
+            }
+            Ok::<_, StoreError>(Some(bytes))
+        };
+        for finding in judge(plan, &buffers, extent.start, is_whole, &mut read)? {
+            let mismatch = Mismatch {
+                member: below(path, finding.member),
+                lbn: finding.lbn,
+                row: finding.row,
+                address: Some(finding.address),
+                undecided: !finding.is_proven,
+            };
+            let is_written = self.repair.writes(finding.is_proven);
+            self.found.note(mismatch, finding.sectors(), is_written);
+            if is_written {
+                members[finding.member].write(finding.lbn, &finding.right, self.media)?;
             }
         }
         Ok(())

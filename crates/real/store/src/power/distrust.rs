@@ -2,6 +2,7 @@
 //! copied, replaced. None of them may count as the member that it was.
 
 use super::{Simulated, content, design, dynamic, made, simulated, some_bytes};
+use crate::Repair;
 use crate::superblock::{self, START_BYTES, SUPERBLOCK_BYTES, place};
 use crate::{
     Allowances, Array, ArrayError, Device, JournalPolicy, Towards, Worker, assemble, assemble_with,
@@ -79,7 +80,7 @@ fn goes_on_without(
     array.add(device, true).unwrap();
     while array.tend(&mut worker).unwrap() {}
     assert_eq!(array.status().state, "whole", "{layout}");
-    let found = super::scrubbed(&array, &mut worker, false);
+    let found = super::scrubbed(&array, &mut worker, Repair::Nothing);
     assert_eq!(found.mismatched_sectors, 0, "{layout}");
     assert!(content(&array, &mut worker) == expected, "{layout}");
 }

@@ -4,7 +4,7 @@
 use super::{Case, Random, SECTOR, Simulated, content, dynamic, fill, simulated, some_bytes};
 use crate::array::Sabotage;
 use crate::assembly::assemble_without;
-use crate::{Array, Comparison, Device, JournalPolicy, Report, Towards, Worker, create};
+use crate::{Array, Comparison, Device, JournalPolicy, Repair, Report, Towards, Worker, create};
 use fullstroke_contract::Gear;
 use fullstroke_units::{Lbn, Sectors};
 use std::sync::Arc;
@@ -112,7 +112,7 @@ impl Trial {
         while let Some(from) = next {
             next = self
                 .array
-                .scrub_step(&mut self.worker, from, false, &mut found)
+                .scrub_step(&mut self.worker, from, Repair::Nothing, &mut found)
                 .unwrap();
         }
         found.mismatched_sectors
@@ -528,7 +528,7 @@ fn parity_that_rots_is_found_and_mended_in_each_gear() {
             while let Some(from) = next {
                 next = trial
                     .array
-                    .scrub_step(&mut trial.worker, from, true, &mut ignored)
+                    .scrub_step(&mut trial.worker, from, Repair::Data, &mut ignored)
                     .unwrap();
             }
             assert_eq!(trial.mismatches(), 0, "{} low: {low}", case.layout);

@@ -2,7 +2,7 @@
 
 use super::Server;
 use crate::standby::can_stand;
-use crate::{Access, ArrayError, Comparison, FileDevice, Roster, Status, Towards, Worker};
+use crate::{Access, ArrayError, Comparison, FileDevice, Repair, Roster, Status, Towards, Worker};
 use fullstroke_transport::socket::Answers;
 use fullstroke_units::Lbn;
 use serde::{Deserialize, Serialize};
@@ -37,8 +37,9 @@ pub enum Question {
     },
     /// Compare all redundancy with the data.
     Scrub {
-        /// Make it follow from the data.
-        repair: bool,
+        /// What is written again of what is wrong.
+        #[serde(default)]
+        repair: Repair,
     },
     /// Put the members to standby.
     Standby,
@@ -151,7 +152,7 @@ fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
 }
 
 /// Between requests, a MiB at a time.
-fn scrub(server: &Server, repair: bool) -> Result<Comparison, ArrayError> {
+fn scrub(server: &Server, repair: Repair) -> Result<Comparison, ArrayError> {
     let mut worker = Worker::new();
     let mut found = Comparison::default();
     let mut next = Some(Lbn(0));
@@ -162,10 +163,10 @@ fn scrub(server: &Server, repair: bool) -> Result<Comparison, ArrayError> {
     }
     if let Some(first) = found.first.first() {
         let device = server.array.devices().get(first.slot).cloned().flatten();
-        let mended = if repair { ", and were made to" } else { "" };
         let why = format!(
-            "a scrub found {} sectors of parity or copies that do not follow from the data{mended}",
-            found.mismatched_sectors
+            "a scrub found {} sectors of parity, copies or data that do not agree with the rest; {} were written again, \
+             and of {} nothing proves which is wrong",
+            found.mismatched_sectors, found.repaired_sectors, found.undecided_sectors
         );
         let device = device.map_or_else(String::new, |device| device.name());
         server.array.happened("mismatch", first.slot, device, &why);
