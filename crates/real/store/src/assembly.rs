@@ -6,6 +6,7 @@ use crate::device::{ALIGNMENT_BYTES, Aligned};
 use crate::gears::GearFacts;
 use crate::journal::{Change, Log};
 use crate::keys;
+use crate::label::{self, Label};
 use crate::members::{Book, allocate, knows_what_it_missed, new_uuid, refuse_owned, wipe};
 use crate::signatures::{LOOKED_AT_BYTES, OWN_BYTES};
 use crate::superblock::{
@@ -138,6 +139,11 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
         .iter()
         .map(|device| Some(Arc::clone(device)))
         .collect();
+    let named = roster.slots.iter().map(|slot| slot.member);
+    let named = named.chain(roster.spares.iter().map(|spare| spare.member));
+    for (device, member) in devices.iter().zip(named) {
+        write_label(&**device, array, member, &roster)?;
+    }
     if !zeros {
         leave_to_be_filled(&mut *layout);
     }
@@ -558,6 +564,7 @@ fn assemble_sabotaged(
     let mut report = Report::default();
     let found = members_among(devices, allowances, &mut report)?;
     let latest = latest(&found)?;
+    refuse_exchanged(&found, allowances)?;
     let torn = |found: &Found| found.copies.whole.iter().filter(|&&whole| !whole).count() as u64;
     report.clean = latest.roster.clean;
     report.torn_superblocks = found.iter().map(torn).sum();
@@ -763,6 +770,44 @@ fn latest(found: &[Found]) -> Result<Superblock, ArrayError> {
     Ok(latest.copies.superblock.clone())
 }
 
+/// An error if superblocks were exchanged between two of the devices: nothing says then which of them holds
+/// what, and what they hold together is no array.
+fn refuse_exchanged(found: &[Found], allowances: &Allowances) -> Result<(), ArrayError> {
+    for one in found {
+        let (name, member) = (one.device.name(), one.member());
+        let Some(label) = one.copies.label.filter(|label| *label != member) else {
+            continue;
+        };
+        let other = found.iter().find(|other| other.member() == label);
+        if let Some(other) = other.filter(|_| !allowances.trusted.contains(&name)) {
+            return Err(ArrayError::Refused(format!(
+                "`{name}` and `{}` have exchanged superblocks: those of `{name}` say that it is member {member}, its label \
+                 that it is member {label}, which `{}` says that it is; put each superblock back where it was, or leave \
+                 both devices out and add them again",
+                other.device.name(),
+                other.device.name()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Has the device say which member it is.
+pub(crate) fn write_label(
+    device: &dyn Device,
+    array: Uuid,
+    member: Uuid,
+    roster: &Roster,
+) -> Result<(), ArrayError> {
+    let label = Label { array, member };
+    if Label::read(device, roster) == Some(label) {
+        return Ok(());
+    }
+    label
+        .write(device, roster)
+        .map_err(|error| ArrayError::device(device.name(), "write the label of", error))
+}
+
 /// The devices in the order of their places. A member that knows less than the
 /// array did when it was last part of it counts as failed, and so does one that was cut or written over.
 fn members_of(
@@ -935,6 +980,7 @@ impl Array {
                 bitmap.forget_missed();
             }
         }
+        self.write_labels(&roster);
         let mut book = self.book();
         book.roster.clean = false;
         self.commit(&mut book)?;
@@ -942,6 +988,20 @@ impl Array {
         let is_low = self.gear() == Some(fullstroke_contract::Gear::Low);
         self.resting.store(is_low, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// Members of arrays that were made without labels get them. Members that stand have theirs: an
+    /// assembly in the high gear wrote them.
+    fn write_labels(&self, roster: &Roster) {
+        let low = roster.low_gear.as_ref();
+        for (slot, device) in self.devices().iter().enumerate() {
+            let stands = low.is_some_and(|low| low.standing.contains(&slot));
+            let Some(device) = device.as_ref().filter(|_| !stands) else {
+                continue;
+            };
+            // A device that takes no label takes no superblock either, and fails there.
+            let _ = write_label(&**device, self.uuid, roster.slots[slot].member, roster);
+        }
     }
 
     /// The bitmaps of members that were part of the array to the end.
@@ -1043,11 +1103,17 @@ impl Array {
 /// # Errors
 /// It is no member, unless `force` is given; or the device's.
 pub fn destroy(device: &dyn Device, force: bool) -> Result<(), ArrayError> {
-    if !force && superblock::read(device)?.is_none() {
+    let found = superblock::read(device);
+    if !force && !matches!(found, Ok(Some(_))) {
+        found?;
         return Err(ArrayError::Refused(format!(
             "`{}` is no member of an array: found no superblock; nothing was changed",
             device.name()
         )));
+    }
+    if let Ok(Some(found)) = &found {
+        label::wipe(device, &found.superblock.roster)
+            .map_err(|error| ArrayError::device(device.name(), "write to", error))?;
     }
     wipe(device, if force { LOOKED_AT_BYTES } else { OWN_BYTES })
 }

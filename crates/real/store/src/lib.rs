@@ -28,6 +28,7 @@
 //! | `verify.rs` | redundancy against data, compared and mended |
 //! | `judge.rs` | which of the sectors that contradict each other are wrong |
 //! | `superblock.rs` | what each member says of itself and of its array |
+//! | `label.rs` | which member a device is, said far from its superblocks |
 //! | `gather.rs` | writes of one row that come together become one |
 //! | `transfer.rs` | many transfers at a time, by io_uring or one by one |
 //! | `locks.rs`, `group.rs` | rows that somebody needs alone; one flush for all who wait |
@@ -77,6 +78,7 @@ mod group;
 mod journal;
 mod judge;
 mod keys;
+mod label;
 mod locks;
 mod members;
 mod memory;

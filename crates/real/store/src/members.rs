@@ -1,6 +1,7 @@
 //! Members fail, come back, are replaced and filled.
 
 use crate::array::{Array, Worker};
+use crate::assembly::write_label;
 use crate::buffers::{Buffers, RequestBytes};
 use crate::device::Aligned;
 use crate::standby::Standby;
@@ -367,6 +368,7 @@ impl Array {
             self.begin_to_fill(&mut book, slot, device, spare.member, false)?;
             return Ok("filling");
         }
+        write_label(&*device, self.uuid, spare.member, &book.roster)?;
         book.roster.spares.push(spare);
         book.spares.push(device);
         self.commit(&mut book)?;
@@ -425,6 +427,7 @@ impl Array {
         missed_only: bool,
     ) -> Result<(), ArrayError> {
         let name = device.name();
+        write_label(&*device, self.uuid, member, &book.roster)?;
         // Who stands is not written to, and this one is; members are filled in the high gear.
         self.leave_low_gear("a member is to be filled");
         if let Some(log) = self.logs.get(slot) {

@@ -35,6 +35,7 @@
 //! by a loss of power leaves the mark at the beginning of a copy, since a sector is
 //! written whole: a copy without the mark was not torn, but overwritten or cut off.
 
+use crate::label::{self, Label};
 use crate::{ArrayError, Device};
 use fullstroke_units::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
@@ -441,6 +442,10 @@ pub struct Copies {
     /// Why the device may not hold what its superblock says: its size, or a copy that is not where it
     /// was written. Empty if nothing speaks against it.
     pub doubts: Vec<String>,
+    /// The member that the device's [label](crate::label) names; none if the device has no label of this
+    /// array.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<Uuid>,
 }
 
 impl Superblock {
@@ -643,11 +648,24 @@ pub fn read(device: &dyn Device) -> Result<Option<Copies>, ArrayError> {
             None => Ok(None),
         };
     };
+    let label = Label::read(device, &superblock.roster)
+        .filter(|label| label.array == superblock.array)
+        .map(|label| label.member);
+    let mut doubts = doubts(device, &copies, superblock)?;
+    if let Some(label) = label.filter(|label| *label != superblock.member) {
+        doubts.push(format!(
+            "its superblocks say that it is member {}, and its label, at byte {}, that it is member {label}: its \
+             superblocks were written by somebody else",
+            superblock.member,
+            label::place(&superblock.roster)
+        ));
+    }
     Ok(Some(Copies {
         superblock: superblock.clone(),
         newest,
         whole,
-        doubts: doubts(device, &copies, superblock)?,
+        doubts,
+        label,
     }))
 }
 

@@ -538,3 +538,81 @@ fn a_flush_fails_once_after_data_were_lost() {
         array.stop().unwrap();
     }
 }
+
+/// Exchanges both copies of the superblocks of two members.
+fn exchange(devices: &[Arc<Simulated>], one: usize, other: usize) {
+    let mut taken = Vec::new();
+    for slot in [one, other] {
+        let bytes = devices[slot].bytes();
+        let copies = [0, 1].map(|copy| {
+            let mut copied = vec![0; SUPERBLOCK_BYTES as usize];
+            devices[slot].read(place(copy, bytes), &mut copied).unwrap();
+            copied
+        });
+        taken.push(copies);
+    }
+    for (slot, copies) in [other, one].into_iter().zip(taken) {
+        let bytes = devices[slot].bytes();
+        for (copy, copied) in copies.iter().enumerate() {
+            devices[slot].scribble(place(copy, bytes), copied);
+        }
+    }
+}
+
+#[test]
+fn superblocks_that_were_exchanged_are_found_and_both_devices_are_named() {
+    for &(layout, members, _) in LAYOUTS {
+        let (array, devices, mut worker) = made(layout, members, 0);
+        array.stop().unwrap();
+        let bytes = write_all(&devices, 1, true);
+        exchange(&devices, 0, 1);
+        let before = backups(&devices);
+        for degraded in [false, true] {
+            let said = match assemble(&dynamic(&devices), degraded) {
+                Ok(_) => panic!("{layout}: assembled"),
+                Err(error) => error.to_string(),
+            };
+            assert!(
+                said.contains("`device 0`") && said.contains("`device 1`"),
+                "{layout}: {said}"
+            );
+        }
+        let untouched = devices.iter().zip(&before);
+        for (device, before) in untouched {
+            assert!(device.lock().current == before.current, "{layout}");
+        }
+        // Alone, the device does not hold what its superblocks say.
+        let alone: Vec<Arc<dyn Device>> = dynamic(&devices[1..]);
+        let said = match assemble(&alone, false) {
+            Ok(_) => panic!("{layout}: assembled"),
+            Err(error) => error.to_string(),
+        };
+        assert!(said.contains("label"), "{layout}: {said}");
+        exchange(&devices, 0, 1);
+        assert!(
+            content(&assembled(&devices), &mut worker) == bytes,
+            "{layout}"
+        );
+    }
+}
+
+#[test]
+fn an_array_without_labels_gets_them_when_it_is_assembled() {
+    let (array, devices, mut worker) = made("raid5", 3, 1);
+    array.stop().unwrap();
+    let bytes = write_all(&devices, 1, true);
+    let label = |device: &Simulated| superblock::read(device).unwrap().unwrap().label;
+    for device in &devices {
+        assert!(label(device).is_some(), "a new array has labels");
+        let roster = superblock::read(&**device).unwrap().unwrap();
+        crate::label::wipe(&**device, &roster.superblock.roster).unwrap();
+        assert_eq!(label(device), None);
+    }
+    let array = assembled(&devices);
+    assert!(content(&array, &mut worker) == bytes);
+    array.stop().unwrap();
+    for device in &devices[..3] {
+        let found = superblock::read(&**device).unwrap().unwrap();
+        assert_eq!(found.label, Some(found.superblock.member));
+    }
+}
