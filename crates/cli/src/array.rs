@@ -13,7 +13,7 @@ use fullstroke_device::Identity;
 use fullstroke_live::Admission;
 use fullstroke_store::{
     Access, Allowances, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen,
-    Question, Repair, Roster, Serve, Serving, Towards, ask, assemble_with, check_standby,
+    Question, Repair, Roster, Serve, Serving, Timed, Towards, ask, assemble_with, check_standby,
     check_ublk, create, destroy, examine, owners, serve, unused,
 };
 use fullstroke_units::{Bytes, Sectors};
@@ -202,6 +202,10 @@ pub(crate) struct Assemble {
     /// Whole SCSI and SATA disks only.
     #[arg(long, value_name = "TIME")]
     standby_after: Option<fullstroke_units::Duration>,
+
+    /// A member whose read, write or flush takes longer counts as failed; 0 for no limit.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    member_timeout: u64,
 
     /// Have a shell run this when a member fails or is missing, a spare is used, a member
     /// is filled, a scrub finds something or the array halts; FULLSTROKE_ARRAY, _STATE,
@@ -419,6 +423,7 @@ impl Assemble {
             metrics: self.numbers.metrics,
             admission,
             standby_after: self.standby_after,
+            member_timeout: Duration::from_secs(self.member_timeout),
             on_failure: self.on_failure.clone(),
         };
         let mut shown = Ok(());
@@ -480,7 +485,10 @@ impl Assemble {
                 Err(error) => return Err(Failure::input(error)),
             }
         }
-        Ok((shared(devices)?, gone))
+        let limit = Duration::from_secs(self.member_timeout);
+        let devices = shared(devices)?.into_iter();
+        let devices = devices.map(|device| Timed::limited(device, limit));
+        Ok((devices.collect(), gone))
     }
 }
 

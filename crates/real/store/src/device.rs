@@ -2,6 +2,7 @@
 
 use crate::ArrayError;
 use crate::standby::{Attended, Standby};
+use crate::timed::Limit;
 pub use fullstroke_device::ALIGNMENT_BYTES;
 pub(crate) use fullstroke_device::Aligned;
 use fullstroke_device::standby::ScsiDisk;
@@ -145,6 +146,12 @@ pub trait Device: Send + Sync {
     /// What stops it, if anything can. Who uses [`descriptor`](Device::descriptor)
     /// tells it.
     fn standby(&self) -> Option<&Standby> {
+        None
+    }
+
+    /// How long a request may take, if that is limited. Who uses
+    /// [`descriptor`](Device::descriptor) keeps to it.
+    fn limit(&self) -> Option<&Limit> {
         None
     }
 }

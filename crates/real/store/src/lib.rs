@@ -35,6 +35,7 @@
 //! | `signatures.rs` | whose devices and files are |
 //! | `standby.rs` | members whose platters stand while nobody needs them |
 //! | `server.rs` | an array over NBD or ublk, questions and orders |
+//! | `timed.rs` | devices that hang |
 //! | `error.rs` | [`ArrayError`] |
 //! | `power.rs` | the tests: arrays lose power |
 //!
@@ -87,6 +88,7 @@ mod signatures;
 mod sparse;
 mod standby;
 mod superblock;
+mod timed;
 mod transfer;
 mod verify;
 
@@ -111,4 +113,5 @@ pub use superblock::{
     Copies, JournalPolicy, LowGear, Measured, Own, Roster, Slot, SlotState, Spare, Stamp,
     Superblock, Uuid,
 };
+pub use timed::{Limit, Timed};
 pub use verify::{Comparison, Mismatch};

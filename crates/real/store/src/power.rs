@@ -13,6 +13,7 @@
 
 mod distrust;
 mod gears;
+mod hangs;
 mod odd;
 mod writers;
 
@@ -81,6 +82,8 @@ pub(crate) struct Simulated {
     read_only: AtomicBool,
     /// Reads, writes and flushes.
     touched: AtomicU64,
+    /// None of these ends.
+    pub(crate) hangs: AtomicBool,
 }
 
 #[derive(Clone, Default)]
@@ -104,6 +107,9 @@ impl Simulated {
     }
     fn check(&self) -> io::Result<()> {
         self.touched.fetch_add(1, Ordering::SeqCst);
+        while self.hangs.load(Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         let dead = self.dead.load(Ordering::SeqCst) || self.power.is_off();
         if dead {
             Err(io::ErrorKind::NotConnected.into())
@@ -336,6 +342,7 @@ pub(crate) fn simulated(count: usize, bytes: usize) -> (Vec<Arc<Simulated>>, Arc
             dead: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
             touched: AtomicU64::new(0),
+            hangs: AtomicBool::new(false),
         })
     };
     ((0..count).map(device).collect(), power)

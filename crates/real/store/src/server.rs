@@ -68,6 +68,8 @@ pub struct Serve {
     /// Put members to standby that have not been used for so long; see
     /// [`check_standby`](crate::check_standby).
     pub standby_after: Option<fullstroke_units::Duration>,
+    /// How long a request to a device that is added may take; zero for no limit.
+    pub member_timeout: Duration,
     /// What a shell runs when something of [`TOLD`] happens.
     pub on_failure: Option<String>,
 }
@@ -98,6 +100,8 @@ pub(crate) struct Server {
     pub(crate) counts: Counts,
     /// If members are to be put to standby.
     pub(crate) watch: Mutex<Option<Watch>>,
+    /// How long a request to a member may take.
+    pub(crate) member_timeout: Duration,
     pub(crate) ends: AtomicBool,
 }
 
@@ -121,6 +125,7 @@ pub fn serve(
         jobs: Jobs::default(),
         counts: Counts::default(),
         watch: Mutex::new(watch),
+        member_timeout: options.member_timeout,
         ends: AtomicBool::new(false),
     });
     let mut listeners = Vec::new();

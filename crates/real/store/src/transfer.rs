@@ -5,6 +5,7 @@ mod ring;
 use crate::Device;
 use crate::buffers::Buffers;
 use crate::standby::Use;
+use crate::timed::Limit;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use fullstroke_volume::Place;
 use ring::Ring;
@@ -78,16 +79,22 @@ impl Carrier {
             let device = devices[transfer.slot].as_ref();
             device.is_some_and(|device| direction == Direction::Read || !device.is_cached())
         };
-        let by_ring = transfers.len() > 1
-            && transfers.iter().any(waits)
-            && transfers.iter().all(|transfer| files(transfer).is_some());
+        let limit = |transfer: &Transfer| devices[transfer.slot].as_ref()?.limit();
+        let shortest = transfers.iter().filter_map(limit).map(Limit::each).min();
+        // With a limit the ring costs less than another thread, also for one transfer.
+        let is_worth = transfers.len() > 1 && transfers.iter().any(waits) || shortest.is_some();
+        let by_ring = is_worth && transfers.iter().all(|transfer| files(transfer).is_some());
         let standby = |transfer: &Transfer| devices[transfer.slot].as_ref()?.standby();
         let mut left: Vec<usize> = match &mut self.ring {
             Some(ring) if by_ring => {
                 let attended = transfers.iter().filter_map(standby);
                 let uses: Vec<Use<'_>> = attended.map(|standby| standby.begin(direction)).collect();
-                let left = ring.carry(direction, transfers, &files, buffers);
+                let (left, hung) =
+                    ring.carry_within(shortest, direction, transfers, &files, buffers);
                 drop(uses);
+                for limit in hung.iter().filter_map(|&index| limit(&transfers[index])) {
+                    limit.hang();
+                }
                 left
             }
             _ => (0..transfers.len()).collect(),

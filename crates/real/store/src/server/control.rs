@@ -2,7 +2,9 @@
 
 use super::Server;
 use crate::standby::can_stand;
-use crate::{Access, ArrayError, Comparison, FileDevice, Repair, Roster, Status, Towards, Worker};
+use crate::{
+    Access, ArrayError, Comparison, FileDevice, Repair, Roster, Status, Timed, Towards, Worker,
+};
 use fullstroke_transport::socket::Answers;
 use fullstroke_units::Lbn;
 use serde::{Deserialize, Serialize};
@@ -125,7 +127,7 @@ fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
         }
         Question::Add { device, force } => {
             let device = FileDevice::open(device, Access::Own)?;
-            let device = device.shared()?;
+            let device = Timed::limited(device.shared()?, server.member_timeout);
             let added = array.add(Arc::clone(&device), *force)?;
             let is_watched = server
                 .watch
