@@ -1,18 +1,18 @@
-//! Which of the sectors that contradict each other are wrong, and what decides that.
+//! Determines the wrong sectors among sectors that contradict each other.
 //!
-//! | where | what decides |
+//! | redundancy | decided by |
 //! |---|---|
 //! | three and more copies | more than half of those that can be read |
 //! | two copies | nothing |
 //! | one parity | nothing |
-//! | P and Q | the one member with which both add up, if the whole sector points at the same one |
+//! | P and Q | the one member whose error explains both, if all bytes of the sector point at the same one |
 //!
-//! With P and Q (H. P. Anvin, "The mathematics of RAID-6"): let `s` be the sum of P as it stands and
-//! P as it follows from the data, and `t` the same of Q, byte by byte. If only `s` is not zero, P is
-//! wrong; if only `t` is, Q is. If data chunk `k` is wrong by `e`, `s = e` and `t = g(k) e`, where
-//! `g(k)` is the factor of that chunk in Q. So `t / s` names the chunk. Two wrong members point, in
-//! each byte, at one of the data chunks by chance or at none; a sector is decided only if all bytes
-//! with a difference point at the same member.
+//! With P and Q (H. P. Anvin, "The mathematics of RAID-6"): let `s` be the sum of P on the member
+//! and P computed from the data, and `t` the same sum of Q, byte by byte. If only `s` is not zero,
+//! P is wrong; if only `t` is, Q is. If data chunk `k` is wrong by `e`, `s = e` and `t = g(k) e`,
+//! where `g(k)` is the factor of that chunk in Q. So `t / s` identifies the chunk. Two wrong
+//! members point, in each byte, at one of the data chunks by chance or at none. So a sector is
+//! decided only if all bytes with a difference point at the same member.
 
 use crate::buffers::Buffers;
 use fullstroke_contract::Operation;
@@ -24,27 +24,27 @@ use std::collections::BTreeMap;
 
 const SECTOR: usize = SECTOR_BYTES as usize;
 
-/// What a scrub may change. On the wire `false`, `true` and `"data"`.
+/// Sectors that a scrub may change. On the wire `false`, `true` and `"data"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Repair {
-    /// Nothing.
+    /// None.
     #[default]
     Nothing,
     /// Sectors that are proven to be wrong.
     Proven,
-    /// Also sectors of which nothing proves which is wrong: there parity follows from the data, and
-    /// all copies from the first one that can be read.
+    /// Also undecided sectors: parity is made to follow from the data, and all copies from the
+    /// first readable one.
     Data,
 }
 
 impl Repair {
-    /// Whether something is changed.
+    /// True if the scrub may change sectors.
     #[must_use]
     pub fn changes(self) -> bool {
         self != Repair::Nothing
     }
 
-    /// Whether what was found is written again.
+    /// True if a mismatch is written again.
     pub(crate) fn writes(self, is_proven: bool) -> bool {
         match self {
             Repair::Nothing => false,
@@ -83,18 +83,19 @@ impl<'de> Deserialize<'de> for Repair {
     }
 }
 
-/// A run of sectors of a member that does not agree with the others.
+/// A run of sectors of a member that contradicts the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) member: usize,
-    /// On the member, counted from its data.
+    /// First sector on the member, counted from its data.
     pub(crate) lbn: Lbn,
-    /// The volume's address; of parity that of the row's first data in the same column.
+    /// Address in the volume. For parity: the address of the row's first data in the same column.
     pub(crate) address: Lbn,
     pub(crate) row: Option<u64>,
-    /// Whether the others prove that this run is wrong.
+    /// True if the other members prove that this run is wrong.
     pub(crate) is_proven: bool,
-    /// What should stand there; unless proven, what follows from the data or the first copy.
+    /// Right bytes of the run. Unless proven: the bytes that follow from the data or the first
+    /// copy.
     pub(crate) right: Vec<u8>,
 }
 
@@ -103,7 +104,7 @@ impl Finding {
         (self.right.len() / SECTOR) as u64
     }
 
-    /// Takes over one that continues this one.
+    /// Appends `next` if it continues this run. Returns true in that case.
     fn continues(&mut self, next: &Finding) -> bool {
         let same = self.member == next.member
             && self.is_proven == next.is_proven
@@ -115,16 +116,16 @@ impl Finding {
     }
 }
 
-/// Reads so many sectors of a member. They may be fewer than asked for, if it is not filled further;
-/// none if they cannot be read.
+/// Reads sectors of a member. Returns fewer sectors than requested if the member is not filled
+/// further, and `None` if the sectors cannot be read.
 pub(crate) type Reads<'a, E> = dyn FnMut(usize, Lbn, Sectors) -> Result<Option<Vec<u8>>, E> + 'a;
 
-/// What stands where the plan would write.
+/// A piece that the plan would write, with the present bytes.
 struct Held<'a> {
     piece: &'a Piece,
     member: usize,
     row: Option<u64>,
-    /// What follows from the data.
+    /// Bytes that follow from the data.
     wanted: &'a [u8],
     present: Option<Vec<u8>>,
 }
@@ -136,7 +137,7 @@ impl Held<'_> {
     fn present(&self, sector: usize) -> Option<&[u8]> {
         self.present.as_ref()?.get(sector * SECTOR..)?.get(..SECTOR)
     }
-    /// Whether the member is filled up to there, as far as is known.
+    /// True if the member is filled up to this sector, as far as is known.
     fn is_there(&self, sector: usize) -> bool {
         self.present
             .as_ref()
@@ -154,8 +155,9 @@ impl Held<'_> {
     }
 }
 
-/// Judges what a plan would write, whose steps have been carried out on the data from address `start`
-/// on. `is_whole`: all members hold what they should, so that P and Q can be counted on.
+/// Judges the pieces that a plan would write. The steps of the plan must have been carried out on
+/// the data from address `start` on. `is_whole` is true if all members hold the right data, so that
+/// P and Q can be trusted.
 pub(crate) fn judge<E>(
     plan: &Plan,
     buffers: &Buffers<'_>,
@@ -174,7 +176,7 @@ pub(crate) fn judge<E>(
             continue;
         }
         let member = io.member as usize;
-        // Data below parity is what was read from there.
+        // With parity, the data in the buffer was just read from this very piece.
         let present = if has_parity && piece.content == Content::Data {
             None
         } else {
@@ -199,7 +201,7 @@ pub(crate) fn judge<E>(
     Ok(merged(found))
 }
 
-/// Neighbours become one; in the order of addresses.
+/// Joins neighbouring findings, and sorts them by address.
 fn merged(mut found: Vec<Finding>) -> Vec<Finding> {
     found.sort_by_key(|one| (one.member, one.lbn));
     let mut merged: Vec<Finding> = Vec::new();
@@ -219,7 +221,7 @@ fn request_sector(place: Place) -> Option<u64> {
     }
 }
 
-/// Copies, sector by sector.
+/// Lets copies vote, sector by sector.
 fn vote(held: &[Held<'_>], start: Lbn, found: &mut Vec<Finding>) {
     let mut copies: BTreeMap<u64, Vec<(&Held<'_>, usize)>> = BTreeMap::new();
     for one in held {
@@ -253,7 +255,7 @@ fn vote(held: &[Held<'_>], start: Lbn, found: &mut Vec<Finding>) {
     }
 }
 
-/// What more than half of them are.
+/// Returns the bytes that more than half of the copies have.
 fn majority<'a>(copies: &[&'a [u8]]) -> Option<&'a [u8]> {
     let count = |one: &[u8]| copies.iter().filter(|copy| **copy == one).count();
     copies
@@ -262,12 +264,12 @@ fn majority<'a>(copies: &[&'a [u8]]) -> Option<&'a [u8]> {
         .find(|one| 2 * count(one) > copies.len())
 }
 
-/// A run of offsets within a row.
+/// Sectors of a row at the same offsets of the chunks.
 struct Column<'a> {
     sectors: usize,
     parity: Option<&'a Held<'a>>,
     second: Option<&'a Held<'a>>,
-    /// Each data chunk, with its factor in Q and its first sector in the request.
+    /// Data chunks: the factor in Q, the first sector in the request, and the bytes.
     data: Vec<(u8, u64, &'a [u8])>,
     held: &'a [Held<'a>],
     start: Lbn,
@@ -327,7 +329,7 @@ impl<'a> Column<'a> {
                 continue;
             }
             let unread = |one: &&&Held<'_>| one.present(sector).is_none();
-            // Parity that cannot be read says nothing against the data.
+            // Unreadable parity is no evidence against the data.
             let only_unread = wrong.iter().all(|one| unread(&one));
             let one_of_two = parities.len() == 2 && wrong.len() == 1;
             if let (true, [p, q]) = (is_whole, &wrong[..])
@@ -344,7 +346,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The data chunk with which both P and Q add up, and what it should be.
+    /// Returns the data chunk whose error explains both P and Q, with its right bytes.
     fn lying_data(&self, sector: usize, p: &[u8], q: &[u8]) -> Option<Finding> {
         let (wanted_p, wanted_q) = (self.parity?.wanted(sector), self.second?.wanted(sector));
         let mut factor = None;

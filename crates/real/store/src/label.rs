@@ -1,19 +1,20 @@
-//! What a device says of itself at a place of its own, far from its superblocks.
+//! The identity of a member at a place of its own, far from its superblocks.
 //!
-//! A label names the array and the member. It is written once, when the device becomes that member, and
-//! superblocks are written far from it. So two members whose superblocks were exchanged whole (by a
-//! restored backup of partition heads, say) contradict their labels, and are refused.
+//! A label identifies the array and the member. It is written once, when the device becomes that
+//! member, and superblocks are written far from it. So two members whose superblocks were exchanged
+//! whole (for example by a restored backup of partition heads) contradict their labels, and are
+//! refused.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 0..8 | `fslabel1` |
 //! | 8..24 | the array |
 //! | 24..40 | the member |
 //! | 40..44 | CRC-32 of bytes 0 to 40 |
 //!
-//! The label stands in the last 4 KiB before the data. Where the journal or the bitmap ends there, it
-//! stands in the last 4 KiB before the bitmap. Arrays that were made without labels get them when they
-//! are assembled; until then an exchange is not found.
+//! The label stands in the last 4 KiB before the data. If the journal or the bitmap ends there, the
+//! label stands in the last 4 KiB before the bitmap. Arrays that were made without labels get them
+//! when they are assembled; until then an exchange is not found.
 
 use crate::Device;
 use crate::bitmap;
@@ -22,18 +23,18 @@ use crate::superblock::{Roster, Uuid};
 use std::io;
 
 const MAGIC: [u8; 8] = *b"fslabel1";
-/// The room of a label.
+/// Size of a label.
 const BYTES: u64 = 4096;
 const SEALED: usize = 44;
 
-/// What a device says of itself.
+/// The label of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) array: Uuid,
     pub(crate) member: Uuid,
 }
 
-/// Where it stands on each member of the array.
+/// Returns the first byte of the label on each member of the array.
 pub(crate) fn place(roster: &Roster) -> u64 {
     let bitmap_end = roster.bitmap_at + bitmap::room(roster.regions);
     let end = bitmap_end.max(roster.journal_at + roster.journal_bytes);
@@ -54,7 +55,7 @@ impl Label {
         bytes
     }
 
-    /// The label of a device; none if there is none, it is not whole, or it cannot be read.
+    /// Reads the label of a device; `None` if there is none, or it is damaged or unreadable.
     pub(crate) fn read(device: &dyn Device, roster: &Roster) -> Option<Label> {
         let mut buffer = Aligned::default();
         let bytes = buffer.of(BYTES as usize);
@@ -67,7 +68,7 @@ impl Label {
         (bytes[..SEALED] == label.encode()).then_some(label)
     }
 
-    /// Writes it. To be flushed.
+    /// Writes the label. The caller flushes it.
     pub(crate) fn write(&self, device: &dyn Device, roster: &Roster) -> io::Result<()> {
         let mut buffer = Aligned::default();
         let bytes = buffer.of(BYTES as usize);
@@ -77,7 +78,7 @@ impl Label {
     }
 }
 
-/// Takes the label away.
+/// Removes the label.
 pub(crate) fn wipe(device: &dyn Device, roster: &Roster) -> io::Result<()> {
     let mut buffer = Aligned::default();
     let bytes = buffer.of(BYTES as usize);

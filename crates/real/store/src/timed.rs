@@ -1,10 +1,11 @@
 //! Devices that hang: a request that takes longer than a limit counts as failed.
 //!
-//! A thread that waits for the kernel cannot be called back. So another thread makes the request, with
-//! memory of its own, and who asked waits for that thread no longer than the limit. Then the device has
-//! hung: this request and all that come later fail at once, as with an I/O error, and the array goes
-//! on without the member. The thread that hangs stays behind with its memory, and ends when the kernel
-//! lets go of it. Requests that go through io_uring have the same limit (`transfer/ring.rs`).
+//! A thread that waits for the kernel cannot be interrupted. So another thread makes the request,
+//! with memory of its own, and the caller waits no longer than the limit. After that the device has
+//! hung: this request and all later ones fail at once, as with an I/O error, and the array
+//! continues without the member. The thread that hangs stays behind with its memory, and ends when
+//! the kernel releases it. Requests that go through io_uring have the same limit
+//! (`transfer/ring.rs`).
 
 use crate::Device;
 use crate::device::Aligned;
@@ -18,7 +19,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a request may take, and whether one took longer.
+/// Time limit of a request, and the state of the device.
 #[derive(Debug)]
 pub struct Limit {
     each: Duration,
@@ -26,12 +27,12 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// The longest that a request may take.
+    /// Longest time that a request may take.
     pub fn each(&self) -> Duration {
         self.each
     }
 
-    /// A request took longer.
+    /// Notes that a request took longer.
     pub(crate) fn hang(&self) {
         self.has_hung.store(true, Ordering::SeqCst);
     }
@@ -45,7 +46,7 @@ impl Limit {
     }
 }
 
-/// A device of which each request has a limit.
+/// A device whose requests have a time limit.
 pub struct Timed {
     inner: Arc<dyn Device>,
     limit: Limit,
@@ -92,7 +93,7 @@ impl Timed {
         let (say, hear) = sync_channel(1);
         let inner = Arc::clone(&self.inner);
         self.hands.give(Box::new(move || {
-            // Whoever asked may have lost patience.
+            // The caller may have given up.
             let _ = say.send(act(&*inner));
         }))?;
         match hear.recv_timeout(self.limit.each) {
@@ -108,7 +109,7 @@ impl Timed {
 }
 
 impl Hands {
-    /// Has a thread do it: one that is idle, or a new one.
+    /// Passes a job to an idle thread, or to a new one.
     fn give(self: &Arc<Hands>, job: Job) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.jobs.push_back(job);
@@ -211,7 +212,7 @@ impl Device for Timed {
         self.inner.is_cached()
     }
     fn descriptor(&self) -> Option<RawFd> {
-        // A device that has hung answers by its own calls, at once.
+        // A device that has hung fails at once through its own calls, so io_uring does not get it.
         self.inner
             .descriptor()
             .filter(|_| self.limit.check().is_ok())

@@ -12,61 +12,60 @@ use ring::Ring;
 use std::io;
 use std::sync::Arc;
 
-/// How often a transfer that failed is tried again before its member counts as
-/// failed.
+/// Number of retries of a failed transfer before its member counts as failed.
 const RETRIES: usize = 2;
 
-/// The members' devices, in order; none where one is missing.
+/// Devices of the members, in order; `None` for a missing member.
 pub(crate) type Devices = Vec<Option<Arc<dyn Device>>>;
 
-/// A run of a member's bytes, and the memory that it comes from or goes to.
+/// A run of a member's bytes, and the memory of its source or target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
     pub(crate) slot: usize,
-    /// On the device.
+    /// First byte on the device.
     pub(crate) at: u64,
     pub(crate) place: Place,
     pub(crate) sectors: Sectors,
 }
 
-/// A transfer that failed, and failed again.
+/// A transfer that failed, also in all retries.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) transfer: Transfer,
     pub(crate) error: io::Error,
 }
 
-/// Which way.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Read,
     Write,
 }
 
-/// Carries transfers out: by io_uring, all at a time, or one after the other.
+/// Carries transfers out: by io_uring all at a time, or one after the other.
 pub(crate) struct Carrier {
     ring: Option<Ring>,
 }
 
 impl Carrier {
-    /// With io_uring where the kernel has it.
+    /// Returns a carrier with io_uring, if the kernel has it.
     pub(crate) fn new() -> Carrier {
         Carrier {
             ring: Ring::new().ok(),
         }
     }
 
-    /// Without it.
+    /// Returns a carrier without io_uring.
     pub(crate) fn one_by_one() -> Carrier {
         Carrier { ring: None }
     }
 
-    /// Whether transfers go at the same time.
+    /// True if transfers are carried out at the same time.
     pub(crate) fn is_parallel(&self) -> bool {
         self.ring.is_some()
     }
 
-    /// All of `transfers`, and what of them failed.
+    /// Carries out all `transfers`. Returns those that failed.
     pub(crate) fn carry(
         &mut self,
         direction: Direction,
@@ -111,7 +110,7 @@ impl Carrier {
     }
 }
 
-/// Does something again that fails, before it counts as failed.
+/// Repeats an action that fails, before it counts as failed.
 pub(crate) fn persistently<E>(mut act: impl FnMut() -> Result<(), E>) -> Result<(), E> {
     let mut result = act();
     for _ in 0..RETRIES {
@@ -141,7 +140,7 @@ fn carry_one(
 }
 
 impl Transfer {
-    /// Its length.
+    /// Length of the transfer in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.sectors.0 * SECTOR_BYTES
     }

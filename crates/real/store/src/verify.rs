@@ -1,7 +1,7 @@
-//! Holds parity and copies against the data that they follow from.
+//! Compares parity and copies with the data that they follow from.
 //!
-//! No knowledge of any layout is needed for that: a plan that writes what is
-//! there already says what parity and copies should be, and where.
+//! The comparison knows no layout: it plans a write of the present data. The plan tells the right
+//! parity and copies, and their places.
 
 use crate::ArrayError;
 use crate::array::{ATTEMPTS, Array, Worker};
@@ -15,46 +15,46 @@ use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Content, Detail, Plan};
 use serde::Serialize;
 
-/// What is read at once.
+/// Size of a read: 1 MiB.
 const BATCH_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
-/// How many mismatches are listed; all are counted.
+/// Largest number of listed mismatches; all are counted.
 const LISTED: usize = 16;
 
-/// What makes a plan, again if a member has changed since.
+/// Makes a plan, and makes it again if a member has changed since.
 type Makes<'a> = dyn FnMut(&mut Plan) -> Result<(), ArrayError> + 'a;
 
-/// What a comparison of redundancy with data has found.
+/// Results of a comparison of redundancy with data.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct Comparison {
     /// Sectors of the array's addresses that were compared.
     pub compared_sectors: u64,
-    /// Sectors of parity, copies or data that did not agree with the rest, those among them that
-    /// could not be read.
+    /// Sectors of parity, copies or data that contradict the rest, or could not be read.
     pub mismatched_sectors: u64,
-    /// Sectors among them of which nothing proves which is wrong, and which were left as they are.
+    /// Mismatched sectors that were left as they are, because nothing proves which of the sectors
+    /// is wrong.
     pub undecided_sectors: u64,
-    /// Sectors among them that were written again.
+    /// Mismatched sectors that were written again.
     pub repaired_sectors: u64,
-    /// Reads of data, parity and copies that failed, of up to a MiB each. Data is computed from
-    /// the others and written again, as when a client reads it; the rest only if it is to be
-    /// mended.
+    /// Failed reads of data, parity and copies, of up to 1 MiB each. Unreadable data is computed
+    /// from the other members and written again, as for a client's read. Unreadable redundancy is
+    /// written again only if the scrub may repair.
     pub failed_reads: u64,
-    /// The first of them, one for each run.
+    /// The first mismatches, one for each run of sectors.
     pub first: Vec<Mismatch>,
 }
 
-/// A run of a member that does not agree with the others.
+/// A run of sectors of a member that contradicts the other members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
-    /// The place of the member that holds it.
+    /// Slot of the member.
     pub slot: usize,
-    /// The run's first sector on that member, counted from its data.
+    /// First sector of the run on that member, counted from its data.
     pub lbn: Lbn,
-    /// The array's address, in sectors; of parity that of the row's first data in the same column. Not
-    /// said in arrays with gears.
+    /// Address of the run in the array, in sectors. For parity: the address of the row's first data
+    /// in the same column. `None` in arrays with gears.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<Lbn>,
-    /// Whether nothing proves that this run is the wrong one.
+    /// True if nothing proves that this run is the wrong one.
     pub undecided: bool,
 }
 
@@ -73,15 +73,15 @@ impl Comparison {
 }
 
 impl Array {
-    /// Compares on from address `next`, over about a MiB, and writes again what is wrong as far
-    /// as `repair` says. Of three and more copies the majority decides; P and Q of one row name the
-    /// member that is wrong. Two copies, one parity, and arrays with gears decide nothing. Answers
-    /// where to go on; nothing at the end. In arrays with gears it is rows that are counted, native
-    /// ones and then those of the soft state.
+    /// Continues a comparison at address `next`, over about 1 MiB, and writes wrong sectors again
+    /// as far as `repair` allows. Of three and more copies the majority decides. P and Q of a row
+    /// identify the wrong member. With two copies, with one parity, and in arrays with gears
+    /// nothing decides. Returns the next address; `None` at the end. Arrays with gears count rows
+    /// instead of addresses: native rows first, then rows of the soft state.
     ///
     /// # Errors
-    /// Members are missing, so that there is nothing to compare with; data that cannot
-    /// be read and not be computed.
+    /// Members are missing, so that there is nothing to compare with. Or data can neither be read
+    /// nor be computed.
     pub fn scrub_step(
         &self,
         worker: &mut Worker,
@@ -117,8 +117,8 @@ impl Array {
         Ok((part.end().0 < self.capacity().0 && left > 0).then_some(part.end()))
     }
 
-    /// Makes redundancy follow from the data in these regions. Data that cannot be read is computed
-    /// from redundancy first, as it would be for a client.
+    /// Makes redundancy follow from the data in these regions. Unreadable data is first computed
+    /// from redundancy, as for a client.
     pub(crate) fn mend_regions(
         &self,
         worker: &mut Worker,
@@ -147,8 +147,8 @@ impl Array {
         Ok(found)
     }
 
-    /// The array's addresses that have something in a region of the members, in
-    /// whole rows; each once.
+    /// Returns the array's addresses with data in a region of the members, in whole rows, each
+    /// once.
     fn addresses_of(&self, region: u32) -> Vec<Extent> {
         let Some(bitmap) = &self.bitmap else {
             return Vec::new();
@@ -175,8 +175,9 @@ impl Array {
         merged
     }
 
-    /// With `repair` what is wrong is judged. Without, all is made to follow from the data, as after a
-    /// loss of power: whichever of the versions stands there, none is older than the last flush.
+    /// Compares one part. With `repair` the wrong sectors are determined. Without it redundancy is
+    /// made to follow from the data, as after a loss of power: any version is valid then, because
+    /// none is older than the last flush.
     fn compare(
         &self,
         worker: &mut Worker,
@@ -209,7 +210,7 @@ impl Array {
             request: RequestBytes::From(data),
             scratch: wanted,
         };
-        // Where there is parity, the data is what was just read from there.
+        // With parity, the data in the buffer was just read from this very place.
         let follows = |content| self.facts.rows.is_none() || content != Content::Data;
         let Some(repair) = repair else {
             let plan = (&plan, &mut buffers);
@@ -225,8 +226,8 @@ impl Array {
         }
     }
 
-    /// Finds out which of the sectors that contradict each other are wrong, and writes them again if
-    /// `repair` says so.
+    /// Determines the wrong sectors among those that contradict each other, and writes them again
+    /// as far as `repair` allows.
     fn judge(
         &self,
         start: Lbn,
@@ -244,7 +245,7 @@ impl Array {
                 device.is_some_and(|device| persistently(|| device.read(at(lbn), bytes)).is_ok());
             Ok::<_, ArrayError>(read.then(|| bytes.to_vec()))
         };
-        // A scrub begins only where all members are there; one may have failed since.
+        // A scrub begins only with all members present; one may have failed since.
         let is_whole = !self.planner().is_impaired();
         let findings = judge(plan, buffers, start, is_whole, &mut read)?;
         for finding in findings {
@@ -270,8 +271,8 @@ impl Array {
         Ok(())
     }
 
-    /// Holds what the plan would write against what stands there. Nothing is proven here, but that
-    /// what cannot be read is to be written again.
+    /// Compares the bytes that the plan would write with the present bytes. This proves only one
+    /// fault: that unreadable sectors must be written again.
     fn compare_written(
         &self,
         worker: &mut Worker,
@@ -300,7 +301,8 @@ impl Array {
             let difference = if is_read {
                 differing(present, wanted)
             } else {
-                // What cannot be read does not follow; to write it again may help.
+                // An unreadable piece counts as a mismatch, because another write may make it
+                // readable.
                 found.failed_reads += 1;
                 Some(Differing {
                     first: 0,
@@ -341,8 +343,8 @@ impl Array {
         Ok(())
     }
 
-    /// Compares redundancy of an array with gears with what it follows from, in this gear: from a row on, about
-    /// a MiB. Answers the next row; nothing at the end.
+    /// Compares redundancy of an array with gears with its source in the present gear: about 1 MiB
+    /// from a row on. Returns the next row; `None` at the end.
     fn check_rows(
         &self,
         worker: &mut Worker,
@@ -382,7 +384,8 @@ impl Array {
         Ok(Some(next))
     }
 
-    /// Native rows in these regions first: parity of the soft state follows from them.
+    /// Mends the rows of these regions. Native rows come first, because parity of the soft state
+    /// follows from them.
     fn mend_rows_in(
         &self,
         worker: &mut Worker,
@@ -407,8 +410,8 @@ impl Array {
         Ok(())
     }
 
-    /// Reads what a plan reads, and does its steps. What cannot be read is mended, or its member
-    /// has failed; then the plan is made again.
+    /// Carries out the reads and the arithmetic of a plan. An unreadable piece is mended, or its
+    /// member fails; then the plan is made again.
     fn read_alone(
         &self,
         worker: &mut Worker,
@@ -431,7 +434,8 @@ impl Array {
                 worker
                     .carrier
                     .carry(Direction::Read, &reads, &self.devices(), &mut buffers);
-            // One at a time: what mends it may mend others, or a member goes.
+            // Only the first failure is mended, because mending it may mend others, or fail a
+            // member.
             let Some(failed) = failed.into_iter().next() else {
                 buffers.run_steps(plan);
                 return Ok(());

@@ -1,4 +1,4 @@
-//! What was written becomes durable, and what is durable need not be mended.
+//! Syncing: data becomes durable, and marks of durable regions are cleared.
 
 use crate::Device;
 use crate::bytes::StoreError;
@@ -12,38 +12,38 @@ use fullstroke_units::{SECTOR_BYTES, Sectors};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What one call of [`Store::tidy`] mends at most.
+/// Largest extent that one call of [`Store::tidy`] mends: 2 MiB.
 const SETTLED_SECTORS: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
 
-/// Makes durable all that was written before it was made. It holds the files
-/// themselves, so that another thread can run it while the store is in use.
+/// Makes all writes durable that came before the job. The job holds the files themselves, so
+/// another thread can run it while the store is in use.
 pub struct SyncJob {
     files: Vec<ToSync>,
     synced: Synced,
 }
 
-/// What a [`SyncJob`] made durable, or failed to; for [`Store::note_synced`].
+/// Result of a [`SyncJob`], for [`Store::note_synced`].
 #[derive(Debug)]
 #[must_use = "what was not made durable is known to nobody else"]
 pub struct Synced {
     epoch: u64,
-    /// Which records of the journal it makes needless.
+    /// State of the journal when the job was made: records carried out by then can be given up.
     carried_out: Option<(u64, u64)>,
     state_changes: u64,
     states: Vec<MemberState>,
-    /// What the host failed to make durable: a medium, or else a file of the
-    /// store's own.
+    /// Devices that the host failed to make durable. The index is that of a medium; `None` for the
+    /// store's own file.
     failed: Vec<(Option<usize>, StoreError)>,
 }
 
-/// Makes durable that regions are about to change: what
-/// [`Store::announce`] waits for. Another thread may run it.
+/// Makes the marks of regions durable that are about to change; [`Store::announce`] says when one
+/// is needed. Another thread may run the job.
 pub struct MarkJob {
     file: ToSync,
     setting: u64,
 }
 
-/// What a [`MarkJob`] came to; for [`Store::note_marked`].
+/// Result of a [`MarkJob`], for [`Store::note_marked`].
 #[derive(Debug)]
 #[must_use = "what was not made durable is known to nobody else"]
 pub struct Marked(Result<u64, StoreError>);
@@ -54,7 +54,7 @@ impl MarkJob {
         Marked(self.file.run().map(|()| self.setting))
     }
 
-    /// The same job, with what it waits for in another's hands: for tests.
+    /// Replaces the device that the job flushes: for tests.
     #[doc(hidden)]
     pub fn over(mut self, device: Arc<dyn Device>) -> MarkJob {
         self.file.device = device;
@@ -62,7 +62,7 @@ impl MarkJob {
     }
 }
 
-/// What [`Store::tidy`] leaves to be done.
+/// Work that [`Store::tidy`] leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tidy {
     /// Nothing until the next write.
@@ -71,14 +71,14 @@ pub enum Tidy {
     Again,
     /// Something later: call again at this instant.
     At(Duration),
-    /// Run a [`SyncJob`], note it, and call again.
+    /// Run a [`SyncJob`], pass its result to [`Store::note_synced`], and call again.
     Sync,
 }
 
 impl SyncJob {
-    /// Waits until the host has written everything, or has failed to. What it
-    /// failed to write may be lost, and it will not say so again: whoever runs a
-    /// job hands the result to [`Store::note_synced`].
+    /// Waits until the host has written everything, or has failed to. Data that the host failed to
+    /// write may be lost, and the host reports that only once. So the caller must pass the result
+    /// to [`Store::note_synced`].
     pub fn run(mut self) -> Synced {
         for file in self.files {
             let medium = file.medium;
@@ -89,14 +89,14 @@ impl SyncJob {
         self.synced
     }
 
-    /// Whether there is nothing to wait for.
+    /// True if there is nothing to wait for.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 }
 
 impl Store {
-    /// Makes everything durable that was written so far, and waits for it.
+    /// Makes all writes so far durable, and waits for the host.
     ///
     /// # Errors
     /// The host's.
@@ -105,7 +105,7 @@ impl Store {
         self.note_synced(synced)
     }
 
-    /// A job that makes everything durable that was written so far.
+    /// Returns a job that makes all writes so far durable.
     pub fn sync_job(&mut self) -> SyncJob {
         self.sync_job_without(&[])
     }
@@ -115,7 +115,7 @@ impl Store {
         let mut files = self.media.changed_since(self.synced, without);
         let redo = self.records.as_ref().and_then(Records::redo);
         files.extend(redo.and_then(|redo| redo.to_sync_since(self.synced)));
-        // Behind the data that they vouch for.
+        // The bits say that lost sectors were written. So the bits become durable after the data.
         let losses = self.losses.iter();
         files.extend(losses.filter_map(|loss| loss.changed_since(self.synced)));
         let epoch = self.media.epoch;
@@ -134,9 +134,9 @@ impl Store {
         }
     }
 
-    /// The extent is about to change. Answers whether a change of it would be
-    /// carried out at once; otherwise it would wait for the host's disk, to make
-    /// durable that its regions are being written. A [`MarkJob`] waits elsewhere.
+    /// Announces that the extent is about to change. Returns true if a change would be carried out
+    /// at once. Otherwise the change would wait for the host's disk, to make the marks of its
+    /// regions durable. A [`MarkJob`] waits in another thread instead.
     ///
     /// # Errors
     /// The host's.
@@ -150,17 +150,17 @@ impl Store {
         }
     }
 
-    /// A job for all that was announced and waits; `None` if nothing does.
+    /// Returns a job for all announced marks that are not durable; `None` if all are.
     pub fn mark_job(&self) -> Option<MarkJob> {
         let (file, setting) = self.records.as_ref()?.marks()?.to_sync()?;
         Some(MarkJob { file, setting })
     }
 
-    /// Takes note of what a job came to.
+    /// Takes the result of a [`MarkJob`].
     ///
     /// # Errors
-    /// The store [has stopped](StoreError::Stopped): marks that the host failed to
-    /// make durable cannot be trusted.
+    /// The store [has stopped](StoreError::Stopped): marks that the host failed to make durable
+    /// cannot be trusted.
     pub fn note_marked(&mut self, marked: Marked) -> Result<(), StoreError> {
         let setting = marked.0.map_err(|error| self.stop(error))?;
         if let Some(marks) = self.records.as_mut().and_then(Records::marks_mut) {
@@ -169,14 +169,14 @@ impl Store {
         Ok(())
     }
 
-    /// Takes note of what a job made durable, and records how far members are
-    /// filled. A member that the host failed to make durable has failed, if the
-    /// volume survives that: what was to be durable is so without it.
+    /// Takes the result of a [`SyncJob`], and records the progress of rebuilds. A member that the
+    /// host failed to make durable has failed, if the volume survives that. The volume's data is
+    /// durable without the member.
     ///
     /// # Errors
-    /// The store [has stopped](StoreError::Stopped), now or before: the host
-    /// failed to make something durable that nothing makes good. Or what was
-    /// made durable cannot be recorded: it stays as it was then.
+    /// The store [has stopped](StoreError::Stopped), now or before: the host failed to make data
+    /// durable that no redundancy replaces. Or the progress cannot be recorded: the record stays as
+    /// it was.
     pub fn note_synced(&mut self, synced: Synced) -> Result<(), StoreError> {
         self.check_running()?;
         for (medium, error) in synced.failed {
@@ -196,10 +196,9 @@ impl Store {
         Ok(())
     }
 
-    /// Mends what failed requests left behind, and forgets regions that were
-    /// not written for some seconds, so that they need not be looked at when
-    /// the store is opened again. To be called from time to time, when there is
-    /// nothing better to do; `now` counts from anywhere and never goes back.
+    /// Mends the effects of failed requests. Clears the marks of regions that were not written for
+    /// some seconds, so that the next opening need not compare them. Call this from time to time,
+    /// when there are no requests. `now` counts from any instant and never decreases.
     ///
     /// # Errors
     /// The host's; call again later.
@@ -236,8 +235,7 @@ impl Store {
         })
     }
 
-    /// Ends everything that is under way, so that the next opening has nothing
-    /// to mend.
+    /// Completes all pending work, so that the next opening has nothing to mend.
     ///
     /// # Errors
     /// The host's. The next opening mends then.
@@ -261,7 +259,7 @@ impl Store {
             return Ok(());
         };
         if !compared {
-            // The next opening goes on comparing.
+            // The store stays unclean, and the next opening continues the comparison.
             return Ok(());
         }
         if let Some(marks) = records.marks_mut() {
@@ -272,23 +270,22 @@ impl Store {
         records.replace(description)
     }
 
-    /// What is written from now on belongs to a new epoch; what belongs to an
-    /// older one will have been quiet by the time the checkpoint is due.
+    /// Begins a new epoch for later writes. When the checkpoint is due, regions of older epochs
+    /// have had no writes for the time `quiet`.
     fn begin_checkpoint(&mut self, now: Duration) -> Tidy {
         self.media.epoch += 1;
         self.checkpoint = Some((self.media.epoch, now));
         Tidy::At(now + self.quiet)
     }
 
-    /// Whether there are regions to forget, or members that are filled further
-    /// than is recorded.
+    /// True if there are marks to clear, or rebuilds have filled more than is recorded.
     fn has_more_to_record(&self) -> bool {
         let marks = self.records.as_ref().and_then(Records::marks);
         marks.is_some_and(|marks| marks.is_dirty()) || self.records_lag()
     }
 
-    /// Makes redundancy follow from the data somewhere where it may not.
-    /// Answers whether there was such a place.
+    /// Makes redundancy follow from the data in one place where it may not. Returns false if there
+    /// was no such place.
     pub(crate) fn settle_some(&mut self) -> Result<bool, StoreError> {
         let Some(extent) = self.unsettled.last().map(|unsettled| unsettled.extent) else {
             return Ok(false);

@@ -1,7 +1,7 @@
-//! Holds parity and copies against the data that they follow from.
+//! Compares parity and copies with the data that they follow from.
 //!
-//! No knowledge of any layout is needed for that: a plan that writes what is
-//! there already says what parity and copies should be, and where.
+//! The comparison knows no layout: it plans a write of the present data. The plan tells the right
+//! parity and copies, and their places.
 
 use crate::buffers::{Buffers, RequestBytes};
 use crate::bytes::StoreError;
@@ -14,31 +14,32 @@ use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::Content;
 use serde::Serialize;
 
-/// What is looked at for holes at once.
+/// Size of a step of the search for holes: 16 MiB.
 const STRIDE_SECTORS: u64 = (16 << 20) / SECTOR_BYTES;
-/// What is read at once.
+/// Size of a read: 1 MiB.
 const BATCH_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
-/// How many mismatches are listed; all are counted.
+/// Largest number of listed mismatches; all are counted.
 const LISTED: usize = 16;
 
-/// What a comparison of redundancy with data has found.
+/// Results of a comparison of redundancy with data.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct Comparison {
-    /// Sectors of volumes with redundancy that were read and compared. Holes
-    /// agree with each other and are passed over.
+    /// Sectors of volumes with redundancy that were read and compared. Holes equal each other and
+    /// are skipped.
     pub compared_sectors: u64,
-    /// Sectors of parity, copies or data that did not agree with the rest.
+    /// Sectors of parity, copies or data that contradict the rest.
     pub mismatched_sectors: u64,
-    /// Sectors among them of which nothing proves which is wrong, and which were left as they are.
+    /// Mismatched sectors that were left as they are, because nothing proves which of the sectors
+    /// is wrong.
     pub undecided_sectors: u64,
-    /// Sectors among them that were written again.
+    /// Mismatched sectors that were written again.
     pub repaired_sectors: u64,
-    /// The first of them, one for each run.
+    /// The first mismatches, one for each run of sectors.
     pub first: Vec<Mismatch>,
 }
 
 impl Comparison {
-    /// Adds what was found elsewhere.
+    /// Adds the results of another comparison.
     pub(crate) fn add(&mut self, other: Comparison) {
         self.compared_sectors += other.compared_sectors;
         self.mismatched_sectors += other.mismatched_sectors;
@@ -61,27 +62,28 @@ impl Comparison {
     }
 }
 
-/// A run of a member that does not agree with the others.
+/// A run of sectors of a member that contradicts the other members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
-    /// The member that holds it: its indices from the top, `0.2`.
+    /// Indices of the member from the top: `0.2`.
     pub member: String,
-    /// The run's first sector on that member.
+    /// First sector of the run on that member.
     pub lbn: Lbn,
-    /// The row of chunks, where rows have parity.
+    /// Row of chunks; `None` without parity.
     pub row: Option<u64>,
-    /// The address in the volume that the member is of, in sectors; of parity that of the row's first
-    /// data in the same column. Not said in volumes with gears.
+    /// Address of the run in the volume above the member, in sectors. For parity: the address of
+    /// the row's first data in the same column. `None` in volumes with gears.
     pub address: Option<Lbn>,
-    /// Whether nothing proves that this run is the wrong one.
+    /// True if nothing proves that this run is the wrong one.
     pub undecided: bool,
 }
 
-/// Compares, and writes again what is wrong if that is wanted.
+/// Compares redundancy with data, and writes wrong sectors again as far as allowed.
 pub(crate) struct Verifier<'a> {
     pub(crate) media: &'a mut Media,
     repair: Repair,
-    /// Whether it is asked which sectors are wrong. If not, all redundancy follows from the data.
+    /// True if the verifier determines which sectors are wrong. Otherwise redundancy always follows
+    /// from the data.
     judges: bool,
     pub(crate) found: Comparison,
     data: Vec<u8>,
@@ -89,8 +91,8 @@ pub(crate) struct Verifier<'a> {
 }
 
 impl<'a> Verifier<'a> {
-    /// One that makes all redundancy follow from the data: what a kill has cut in two has no version
-    /// that is older than the last flush.
+    /// Returns a verifier that makes all redundancy follow from the data. This is right after a
+    /// kill in the middle of a write, because old and new data are both valid then.
     pub(crate) fn mending(media: &'a mut Media) -> Verifier<'a> {
         Verifier {
             judges: false,
@@ -98,7 +100,8 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// One that finds out what is wrong, and writes it again as far as `repair` says.
+    /// Returns a verifier that determines the wrong sectors, and writes them again as far as
+    /// `repair` allows.
     pub(crate) fn scrubbing(media: &'a mut Media, repair: Repair) -> Verifier<'a> {
         Verifier {
             media,
@@ -110,8 +113,8 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// All redundancy that goes with `extent` of the node at `path`; that of
-    /// the members first, since what they hold must be sound to be read.
+    /// Compares all redundancy that belongs to `extent` of the node at `path`. The redundancy of
+    /// the members comes first, because their data must be sound before it is read.
     pub(crate) fn check(
         &mut self,
         node: &mut Node,
@@ -127,8 +130,8 @@ impl<'a> Verifier<'a> {
                 continue;
             }
             self.check_members(array, path, part)?;
-            // Without all members parity cannot be told from what it protects:
-            // only the journal keeps such an array sound.
+            // Without all members, parity cannot be told from the data that follows from it. Only
+            // the journal keeps such an array sound.
             if array.is_redundant() && !(self.repair.changes() && array.has_degraded_parity()) {
                 for batch in cut(part, array, BATCH_SECTORS) {
                     self.check_batch(array, path, batch)?;
@@ -192,7 +195,8 @@ impl<'a> Verifier<'a> {
         array.prepare(Operation::Write, extent)?;
         array.make_room();
         let with_parity = array.rows.is_some();
-        // What is the same in two gears proves nothing.
+        // A volume with gears may hold the same data in two places, which follow from each other.
+        // Equal copies prove nothing then.
         let judges = self.judges && array.layout.present_gear().is_none();
         let is_whole = !array.is_impaired();
         let mut is_judged = false;
@@ -211,7 +215,7 @@ impl<'a> Verifier<'a> {
         buffers.run_steps(plan);
         for piece in plan.pieces() {
             let io = &plan.ios()[piece.io as usize];
-            // Where there is parity, the data is what was just read from there.
+            // With parity, the data in the buffer was just read from this very piece.
             if io.operation != Operation::Write || with_parity && piece.content == Content::Data {
                 continue;
             }
@@ -283,16 +287,16 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// Sectors that are not as wanted.
+/// Sectors that differ from the wanted ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Differing {
-    /// The index of the first.
+    /// Index of the first.
     pub first: u64,
-    /// How many.
+    /// Number of sectors that differ.
     pub sectors: u64,
 }
 
-/// Which of these sectors are not as wanted, if any are not.
+/// Compares sectors; `None` if all are as wanted.
 pub fn differing(present: &[u8], wanted: &[u8]) -> Option<Differing> {
     if present == wanted {
         return None;
@@ -310,7 +314,7 @@ pub fn differing(present: &[u8], wanted: &[u8]) -> Option<Differing> {
     })
 }
 
-/// The path of a member.
+/// Returns the path of a member.
 pub(crate) fn below(path: &str, member: usize) -> String {
     if path.is_empty() {
         member.to_string()
@@ -319,7 +323,7 @@ pub(crate) fn below(path: &str, member: usize) -> String {
     }
 }
 
-/// How many of a member's `sectors` from `lbn` on hold what they should.
+/// Returns the number of a member's `sectors` from `lbn` on that hold the right data.
 fn filled(state: MemberState, lbn: Lbn, sectors: Sectors) -> Sectors {
     match state {
         MemberState::Alive => sectors,
@@ -328,8 +332,7 @@ fn filled(state: MemberState, lbn: Lbn, sectors: Sectors) -> Sectors {
     }
 }
 
-/// Cuts the extent into parts of about `sectors`: whole rows where the array
-/// has rows.
+/// Cuts the extent into parts of about `sectors`; into whole rows if the array has rows.
 fn cut(extent: Extent, array: &Array, sectors: u64) -> impl Iterator<Item = Extent> + use<> {
     let row = array.rows.map_or(1, |rows| rows.data.0);
     let step = (sectors / row).max(1) * row;

@@ -1,4 +1,4 @@
-//! Questions and orders to an array that is served.
+//! The control socket: questions and commands to a served array.
 
 use super::Server;
 use crate::standby::can_stand;
@@ -14,32 +14,32 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// For an answer: a scrub reads all members.
+/// Longest wait for an answer; a scrub reads all members.
 const PATIENCE: Duration = Duration::from_secs(7 * 86_400);
 
-/// What may be asked.
+/// Questions and commands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
 pub enum Question {
-    /// How it is.
+    /// Return the state.
     Status,
-    /// How it is, and what its members have written down.
+    /// Return the state, and the description on the members.
     Detail,
-    /// Let a member fail.
+    /// Fail a member.
     Fail {
-        /// Its place.
+        /// Slot of the member.
         slot: usize,
     },
-    /// Take a device in.
+    /// Add a device.
     Add {
-        /// Its path.
+        /// Path of the device.
         device: PathBuf,
-        /// Whatever it holds.
+        /// True to accept a device that holds data.
         force: bool,
     },
     /// Compare all redundancy with the data.
     Scrub {
-        /// What is written again of what is wrong.
+        /// Sectors that may be written again.
         #[serde(default)]
         repair: Repair,
     },
@@ -47,43 +47,43 @@ pub enum Question {
     Standby,
     /// Shift an array with gears.
     Gear {
-        /// Down, where some members stand, or up.
+        /// Direction: down, where some members stand, or up.
         towards: Towards,
     },
-    /// Stop.
+    /// Stop the server.
     Stop,
 }
 
-/// What is answered.
+/// Answers.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "answer", rename_all = "lowercase")]
 pub enum Answer {
-    /// To the first question.
+    /// Answer to [`Question::Status`].
     Status(Status),
-    /// To the second.
+    /// Answer to [`Question::Detail`].
     Detail {
-        /// How it is.
+        /// State of the array.
         status: Status,
-        /// What its members have written down.
+        /// Description on the members.
         roster: Box<Roster>,
     },
-    /// What was found.
+    /// Results of a scrub.
     Scrub(Comparison),
-    /// It is done, or has begun.
+    /// The command was carried out, or has begun.
     Done {
-        /// What, for people.
+        /// Description of the result, for people.
         what: String,
     },
-    /// It stops from now on.
+    /// The server stops from now on.
     Stopping,
-    /// It is not.
+    /// The command was refused.
     Refused {
-        /// Why.
+        /// The reason.
         message: String,
     },
 }
 
-/// Answers whoever comes.
+/// Answers the clients of the control socket.
 pub(crate) struct Control(pub(crate) Arc<Server>);
 
 impl Answers for Control {
@@ -134,7 +134,7 @@ fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .is_some();
-            // Unless that was asked for, nothing is sent to it.
+            // Without `--standby-after` the device gets no commands for standby.
             match is_watched.then(|| can_stand(&*device)) {
                 Some(Err(error)) => done(&format!("{added}; {error}")),
                 _ => done(added),
@@ -153,7 +153,7 @@ fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
     }
 }
 
-/// Between requests, a MiB at a time.
+/// Scrubs the array, 1 MiB at a time; requests are served in between.
 fn scrub(server: &Server, repair: Repair) -> Result<Comparison, ArrayError> {
     let mut worker = Worker::new();
     let mut found = Comparison::default();
@@ -179,7 +179,7 @@ fn scrub(server: &Server, repair: Repair) -> Result<Comparison, ArrayError> {
 /// Asks the server behind a control socket.
 ///
 /// # Errors
-/// Nobody is there, or what is said is no answer; and what it refuses.
+/// No server is there, its answer is not understood, or it refuses.
 pub fn ask(path: &Path, question: &Question) -> Result<serde_json::Value, ArrayError> {
     let failed =
         |error| ArrayError::device(path.display().to_string(), "ask", io::Error::other(error));

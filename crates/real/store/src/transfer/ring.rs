@@ -1,4 +1,4 @@
-//! io_uring, for transfers that go at the same time.
+//! io_uring, for concurrent transfers.
 
 use super::{Direction, Transfer};
 use crate::buffers::Buffers;
@@ -10,15 +10,16 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-/// Transfers that are handed to the kernel at a time.
+/// Number of transfers that the kernel gets at a time.
 const ENTRIES: usize = 128;
-/// How many pieces of memory are kept.
+/// Number of memory blocks that are kept.
 const KEPT: usize = 8;
 
-/// A ring that is empty between any two calls.
+/// A ring that is empty between calls.
 pub(super) struct Ring {
     ring: IoUring,
-    /// Memory that transfers with a limit go through: the kernel may keep it for good.
+    /// Memory of transfers with a limit. Such memory may be lost, because the kernel may keep it
+    /// for good.
     spare: Vec<Aligned>,
 }
 
@@ -30,8 +31,9 @@ impl Ring {
         })
     }
 
-    /// The same as [`carry`](Ring::carry), for so long at most. Answers also the indices of those that
-    /// have not ended by then; they are among those that have to be tried in another way.
+    /// As [`carry`](Ring::carry), with a time limit. Returns the indices of the transfers that must
+    /// be tried in another way, and the indices of those that did not end in time. The latter are
+    /// among the former.
     pub(super) fn carry_within(
         &mut self,
         limit: Option<Duration>,
@@ -89,12 +91,12 @@ impl Ring {
                 left.extend(lent.into_keys());
             }
         }
-        // Between calls it keeps a little memory, however much was carried.
+        // Only a little memory is kept between calls, however much was transferred.
         self.spare.truncate(KEPT);
         (left, hung)
     }
 
-    /// The kernel has memory that it may never give back. The next transfers have a ring of their own.
+    /// Leaves memory to the kernel, which may never return it. Later transfers get a new ring.
     fn leave_behind(&mut self, lent: &mut BTreeMap<usize, Aligned>) {
         for memory in lent.values_mut() {
             std::mem::forget(std::mem::take(memory));
@@ -108,7 +110,8 @@ impl Ring {
         }
     }
 
-    /// Waits for so many, or until then. Answers whether there is time left.
+    /// Waits for so many completions, or until the time is over. Returns true if there is time
+    /// left.
     fn wait_until(&mut self, count: usize, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         let left = Timespec::from(left);
@@ -116,7 +119,7 @@ impl Ring {
         let waited = self.ring.submitter().submit_with_args(count, &arguments);
         match waited.map_err(|error| error.raw_os_error()) {
             Ok(_) | Err(Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => true,
-            // Some may have ended.
+            // Some transfers may have ended.
             Err(Some(libc::ETIME)) => !self.ring.completion().is_empty() || Instant::now() < until,
             Err(error) => {
                 eprintln!("io_uring cannot be waited for while it has memory: error {error:?}");
@@ -125,8 +128,8 @@ impl Ring {
         }
     }
 
-    /// Carries `transfers` out, and waits for all of them. Answers the indices
-    /// of those that have to be tried in another way.
+    /// Carries out `transfers`, and waits for all of them. Returns the indices of those that must
+    /// be tried in another way.
     pub(super) fn carry(
         &mut self,
         direction: Direction,
@@ -160,8 +163,8 @@ impl Ring {
         left
     }
 
-    /// Waits for so many. The memory is lent until they have ended, so there is
-    /// no way back before.
+    /// Waits for so many completions. The kernel uses the memory until then, so an error cannot be
+    /// returned before.
     fn wait(&mut self, count: usize) {
         if let Err(error) = self.ring.submit_and_wait(count)
             && !matches!(
@@ -174,7 +177,7 @@ impl Ring {
         }
     }
 
-    /// The same as [`push`](Ring::push), with memory of the transfer's own.
+    /// As [`push`](Ring::push), with memory of the transfer's own.
     #[expect(unsafe_code, reason = "the kernel takes addresses")]
     fn lend(
         &mut self,
@@ -196,8 +199,8 @@ impl Ring {
                 .offset(transfer.at)
                 .build(),
         };
-        // SAFETY: who calls this keeps the memory, unmoved on the heap and untouched, until the entry has
-        // ended, and forgets it if the entry never does.
+        // SAFETY: the caller keeps the memory, unmoved on the heap and untouched, until the entry
+        // has ended, and forgets the memory if the entry never ends.
         unsafe { self.ring.submission().push(&entry.user_data(index as u64)) }.is_ok()
     }
 
@@ -229,9 +232,8 @@ impl Ring {
                     .build()
             }
         };
-        // SAFETY: the memory belongs to `buffers`, which is borrowed until
-        // `carry` has seen the end of every entry; what is read into overlaps
-        // with nothing else of the same call.
+        // SAFETY: the memory belongs to `buffers`, which is borrowed until `carry` has seen the end
+        // of every entry. The target of a read overlaps with nothing else of the same call.
         unsafe { self.ring.submission().push(&entry.user_data(index as u64)) }.is_ok()
     }
 }
