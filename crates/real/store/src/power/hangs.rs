@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_millis(300);
-/// No request takes longer, on a host with much else to do.
+/// Longest time of a request, on a host with other load.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn timed(devices: &[Arc<Simulated>]) -> Vec<Arc<dyn Device>> {
@@ -48,7 +48,8 @@ fn a_member_that_hangs_has_failed_and_the_array_goes_on() {
             hung.hangs.store(true, Ordering::SeqCst);
             let begun = Instant::now();
             std::thread::scope(|scope| {
-                // One waits for the member, and the other for nobody's member and at most for the first.
+                // One request waits for the member. The other waits for no member, and at most for
+                // the first request.
                 for _ in 0..2 {
                     scope.spawn(|| act(&array, &mut Worker::one_by_one()));
                 }

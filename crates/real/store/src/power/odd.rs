@@ -1,11 +1,11 @@
-//! Sectors that are not what was written there, and that a scrub finds: which of them it writes again.
+//! Sectors with wrong bytes, which a scrub finds: the tests check which of them it writes again.
 
 use super::{SECTOR, Simulated, content, made, scrubbed, some_bytes};
 use crate::{Array, Comparison, Design, JournalPolicy, Repair, Worker, assemble, create};
 use fullstroke_units::Lbn;
 use std::sync::Arc;
 
-/// An array that holds something everywhere.
+/// An array with data everywhere.
 struct Odd {
     array: Array,
     devices: Vec<Arc<Simulated>>,
@@ -31,7 +31,7 @@ impl Odd {
         }
     }
 
-    /// A mirror of so many copies of each chunk.
+    /// A mirror of three copies of each chunk.
     fn raid10_of_3_copies() -> Odd {
         let (devices, _) = super::simulated(4, 1300 << 10);
         let mut keys = serde_json::Map::new();
@@ -71,7 +71,8 @@ impl Odd {
         scrubbed(&self.array, &mut self.worker, repair)
     }
 
-    /// Nothing is changed by looking, and a repair leaves everything as it was before the damage.
+    /// Checks that a scrub without repair changes nothing, and that a repair restores the state
+    /// before the damage.
     fn is_repaired(&mut self, before: &[Vec<u8>], slots: &[usize], what: &str) {
         let spoilt = self.media();
         let found = self.scrub(Repair::Nothing);
@@ -95,7 +96,7 @@ impl Odd {
         assert_eq!(content(&self.array, &mut self.worker), self.bytes, "{what}");
     }
 
-    /// Only the word of the operator changes something.
+    /// Checks that only a repair of undecided sectors changes something.
     fn is_left(&mut self, undecided: u64, address: u64, what: &str) {
         let spoilt = self.media();
         for repair in [Repair::Nothing, Repair::Proven] {
@@ -162,7 +163,7 @@ fn p_and_q_name_the_member_that_is_wrong_at_any_number_of_members() {
         for slot in 0..members {
             let mut odd = Odd::new("raid6", members);
             let before = odd.media();
-            // Other rows, where the member holds data, P or Q.
+            // Rows in which the member holds data, P or Q.
             let sectors: Vec<usize> = (0..members).map(|row| row * 8 + slot % 8).collect();
             for &sector in &sectors {
                 odd.spoil(slot, sector, sector as u8);
