@@ -434,7 +434,7 @@ struct Tally {
     replayed: u64,
     compared: u64,
     writes: u64,
-    /// Counters of several writers.
+    /// Number of flushes by several writers.
     flushes: u64,
     /// Number of sectors that became zeros.
     trimmed: u64,
