@@ -77,7 +77,7 @@ fn open(kind: Kind, location: &Location) -> (Store, fullstroke_store::bytes::Ope
     Store::open(shape(kind), location, "speed", Opening::default()).expect("a store")
 }
 
-/// Makes a store that was written everywhere.
+/// Makes a store with data in all sectors.
 fn filled(kind: Kind, location: &Location) -> Store {
     let (mut store, _) = open(kind, location);
     let bytes: Vec<u8> = (0..1 << 20).map(|at: u32| (at * 31 + 7) as u8).collect();

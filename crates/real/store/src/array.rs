@@ -41,8 +41,8 @@ pub(crate) const ATTEMPTS: usize = 64;
 /// # Guarantees
 /// - Data written before a flush began is there after any loss of power, once the flush has
 ///   returned successfully.
-/// - Each sector that was not flushed is old or new, also where a member is missing afterwards. See
-///   [`JournalPolicy`] for the exception that the default policy makes.
+/// - Each unflushed sector is old or new, also where a member is missing afterwards. See
+///   [`JournalPolicy`] for the exception of the default policy.
 /// - A write that a member missed is answered after all other members have recorded the member's
 ///   failure.
 pub struct Array {
@@ -55,29 +55,29 @@ pub struct Array {
     pub(crate) bitmap: Option<Bitmap>,
     /// One for each slot; empty without parity.
     pub(crate) logs: Vec<Log>,
-    /// Requests share this lock. Changes of members and rebuild steps hold it exclusively.
+    /// Requests share this lock. Changes of members and rebuild steps need exclusive access.
     gate: RwLock<()>,
     locks: Locks,
-    /// Locks of blocks that are changed in part.
+    /// Locks of blocks during partial changes.
     edges: Locks,
     gatherings: Gatherings,
     /// Number of writes in progress.
     writers: AtomicUsize,
     flushing: Group,
     log_flushes: Vec<Group>,
-    /// Number of flushes that have begun, plus one.
+    /// Number of begun flushes, plus one.
     epoch: AtomicU64,
     /// Latest epoch whose changes are all durable.
     pub(crate) flushed: AtomicU64,
     pub(crate) changes: AtomicU64,
     /// Rows with changes in the journals, each with the number of its records.
     journalled: Mutex<BTreeMap<u64, u32>>,
-    /// Number of failures of members, and the number of these that the other members have recorded.
+    /// Number of failures of members, and the number of failures on record.
     pub(crate) failures: AtomicU64,
     pub(crate) settled: AtomicU64,
     halted: OnceLock<String>,
-    /// True if data could not be computed from the remaining members, and no flush has reported
-    /// that yet.
+    /// True if data could not be computed from the remaining members, and no flush has reported the
+    /// loss yet.
     pub(crate) lost: AtomicBool,
     /// True while members stand in the low gear, and nothing is written to them.
     pub(crate) resting: AtomicBool,
@@ -85,7 +85,7 @@ pub struct Array {
     pub(crate) copied_at_once: Sectors,
     /// Reason why a shift cannot continue.
     pub(crate) shift_trouble: Mutex<Option<String>>,
-    /// Latest place that a copy could not read; a second failure there fails the member.
+    /// Place of the latest failed read of a shift; a second failure there fails the member.
     pub(crate) unread: Mutex<Option<(usize, u64)>>,
     pub(crate) happenings: Mutex<Vec<Happening>>,
     pub(crate) sabotage: Sabotage,
@@ -94,7 +94,7 @@ pub struct Array {
 /// A transfer of fewer bytes is copied to aligned memory, because the copy takes no time.
 const COPIED_BELOW: usize = 64 << 10;
 
-/// Properties that do not change while the array is in use.
+/// Fixed properties of an array in use.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) capacity: Sectors,
@@ -102,7 +102,7 @@ pub(crate) struct Facts {
     pub(crate) rows: Option<ParityRows>,
     /// Sectors of a unit; a rebuild step begins at a multiple of this.
     pub(crate) unit: u64,
-    /// Number of members that may fail.
+    /// Number of failures that the array survives.
     pub(crate) survived: u32,
     /// First byte of the bitmap on each member.
     pub(crate) bitmap_at: u64,
@@ -121,7 +121,7 @@ pub(crate) struct Planner {
     pub(crate) version: u64,
 }
 
-/// Piece of the machinery that a test leaves out, to show that the piece is needed.
+/// Piece of the machinery to leave out in a test, which shows the need for the piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sabotage {
     #[default]
@@ -136,9 +136,9 @@ pub(crate) enum Sabotage {
     RetiredEarly,
     /// A member's failure is not recorded.
     FailureForgotten,
-    /// A flush may join one that began before the request for it.
+    /// A request for a flush may join an earlier flush.
     FlushShared,
-    /// A writer that brings part of a row is answered before the part is written.
+    /// A writer who brings part of a row is answered before the write.
     JoinedEarly,
     /// Several writers may change a row at a time.
     RowsUnlocked,
@@ -152,15 +152,15 @@ pub(crate) enum Sabotage {
     JournalsApart,
     /// Journals are not emptied where gears change.
     JournalsKept,
-    /// Several writers may change rows that share the parity of soft rows.
+    /// Several writers may change rows with shared parity of soft rows.
     GroupsUnlocked,
     /// Writes in the low gear do not mark the regions of their home.
     HomesUnmarked,
-    /// Members that stood are not told of events before the high gear is recorded.
+    /// Standing members learn of no events before the high gear is recorded.
     StandingBehind,
 }
 
-/// The memory of one thread that serves requests.
+/// Memory of one serving thread.
 pub struct Worker {
     plan: Plan,
     scratch: Aligned,
@@ -171,13 +171,13 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Returns a worker that carries transfers out at the same time, if the kernel has io_uring.
+    /// Returns a worker for concurrent transfers, if the kernel has io_uring.
     #[must_use]
     pub fn new() -> Worker {
         Worker::with(Carrier::new())
     }
 
-    /// Returns a worker that carries out one transfer after the other.
+    /// Returns a worker for one transfer after the other.
     #[must_use]
     pub fn one_by_one() -> Worker {
         Worker::with(Carrier::one_by_one())
@@ -208,7 +208,7 @@ impl Default for Worker {
     }
 }
 
-/// Result of an attempt that failed.
+/// Reason of a failed attempt.
 enum Setback {
     /// A member could not be read.
     Unread(Failed),
@@ -282,8 +282,7 @@ impl Array {
         self.facts.capacity
     }
 
-    /// Block size for requests in bytes. Requests that begin and end at multiples of it need no
-    /// additional reads or copies.
+    /// Block size for requests in bytes. Aligned requests need no additional reads or copies.
     pub fn block_bytes(&self) -> u64 {
         self.facts.block_bytes
     }
@@ -484,9 +483,9 @@ impl Array {
     }
 
     /// Writes an extent while others write too. Parts of rows may be joined with the parts of other
-    /// writers. Whole rows are written first, which gives other writers time to join. A gathering
-    /// that this writer leads is written before it waits for gatherings of others, so no two
-    /// writers wait for each other.
+    /// writers. Whole rows are written first, to give other writers time to join. The writer's own
+    /// gatherings are written before the wait for gatherings of others, so no two writers wait for
+    /// each other.
     fn write_with_others(
         &self,
         worker: &mut Worker,
@@ -529,8 +528,8 @@ impl Array {
         }
         for (part, gathering) in joined {
             if self.sabotage != Sabotage::JoinedEarly && !gathering.wait() {
-                // The joined write failed. The writer repeats its own part, so that it gets the
-                // error of its own part.
+                // The joined write failed. The writer repeats its own part, so it gets the error of
+                // its own part.
                 result = result.and(self.write_parts(worker, part, part_of(from, extent, part)));
             }
         }
@@ -555,7 +554,7 @@ impl Array {
         result
     }
 
-    /// Returns the part of the first row unless that row is whole, the whole rows, and the rest.
+    /// Returns the part of the first row unless the row is whole, the whole rows, and the rest.
     fn parts(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<> {
         let whole = self.facts.rows.map_or(extent, |rows| rows.within(extent));
         let cut = |from: Lbn, to: Lbn| Extent {
@@ -752,8 +751,8 @@ impl Array {
         Ok(())
     }
 
-    /// Writes the bytes of the plan to the journals of the members that hold the row's parity, and
-    /// makes the records durable.
+    /// Writes the bytes of the plan to the journals of the members with the row's parity, and makes
+    /// the records durable.
     fn write_down(
         &self,
         plan: &Plan,
@@ -849,9 +848,9 @@ impl Array {
     /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// A device's that no redundancy replaces. Also, once, if data was lost since the last flush:
-    /// earlier writes may be among the lost data. fsync(2) also fails once for pages that could not
-    /// be written.
+    /// A device's, if no redundancy replaces the data. Also, once, if data was lost since the last
+    /// flush: earlier writes may be among the lost data. fsync(2) also fails once for pages that
+    /// could not be written.
     pub fn flush(&self) -> Result<(), ArrayError> {
         self.make_durable()?;
         match self.lost.swap(false, Ordering::SeqCst) {
@@ -899,7 +898,7 @@ impl Array {
         true
     }
 
-    /// Flushes every device. A device that cannot be flushed has failed.
+    /// Flushes every device. A failed flush fails the device.
     pub(crate) fn flush_devices(&self) -> bool {
         let mut well = true;
         for (slot, result) in flush_each(&self.turning()) {
@@ -915,7 +914,7 @@ impl Array {
         well
     }
 
-    /// Clears the marks of regions that have been quiet for several calls. Call this about once a
+    /// Clears the marks of regions without writes during several calls. Call this about once a
     /// second.
     ///
     /// # Errors
@@ -936,7 +935,7 @@ impl Array {
     }
 
     /// Gives up the records of the journals with two flushes: the first makes changes durable, the
-    /// second the markers that say so.
+    /// second their markers.
     pub(crate) fn give_up_records(&self) -> Result<(), ArrayError> {
         for _ in 0..2 {
             if !self.flushing.join(false, || self.flush_members()) {
@@ -946,8 +945,7 @@ impl Array {
         Ok(())
     }
 
-    /// Records failures of members that are not recorded yet. A caller that comes while another
-    /// thread records waits until that ends.
+    /// Records new failures of members. If another thread is recording, the call waits for the end.
     pub(crate) fn settle(&self) -> Result<(), ArrayError> {
         if self.sabotage == Sabotage::FailureForgotten {
             return Ok(());
@@ -995,7 +993,7 @@ impl Array {
         Ok((planner.version, planner.lacks_members()))
     }
 
-    /// Returns the transfers of the plan that read, or those that write.
+    /// Returns the reads or the writes of the plan as transfers.
     pub(crate) fn transfers(&self, plan: &Plan, operation: Operation) -> Vec<Transfer> {
         let pieces = plan.pieces().iter().filter_map(|piece| {
             let io = &plan.ios()[piece.io as usize];
@@ -1011,7 +1009,7 @@ impl Array {
         pieces.collect()
     }
 
-    /// Returns the whole rows that an extent touches; without parity the extent.
+    /// Returns the whole rows around an extent; without parity the extent.
     pub(crate) fn around(&self, extent: Extent) -> Extent {
         self.facts.rows.map_or(extent, |rows| rows.around(extent))
     }
@@ -1083,7 +1081,7 @@ impl Array {
         }
     }
 
-    /// Halts the array: it changes nothing any more.
+    /// Halts the array: no change is made any more.
     pub(crate) fn halt(&self, why: &str) -> ArrayError {
         ArrayError::Halted {
             why: self.halted.get_or_init(|| why.to_owned()).clone(),

@@ -49,7 +49,7 @@ pub struct Design {
     pub layout: String,
     /// Keys of the layout, as in a stack file.
     pub keys: Keys,
-    /// Changes that go through the journal.
+    /// Changes to write to the journal first.
     pub journal: JournalPolicy,
     /// Number of spares; the last devices become spares.
     pub spares: usize,
@@ -71,31 +71,30 @@ pub struct Design {
 pub struct Report {
     /// True if the array had been stopped properly.
     pub clean: bool,
-    /// Number of changes that were repeated from the journals.
+    /// Number of changes repeated from the journals.
     pub replayed_changes: u64,
-    /// Number of regions in which redundancy was made to follow from the data.
+    /// Number of regions with redundancy made anew from the data.
     pub compared_regions: u64,
-    /// Differences that were found in these regions.
+    /// Differences found in these regions.
     pub mended: Comparison,
-    /// Number of regions in which rows were being written whole while a member was lost. The
-    /// member's data in these rows may be neither old nor new.
+    /// Number of regions with writes of whole rows during the loss of a member. The member's data
+    /// in these rows may be neither old nor new.
     pub regions_at_risk: u64,
-    /// Devices that could not be opened or read, or are no members of the array. They count as
-    /// missing.
+    /// Unreadable devices, and devices of no or other arrays. All count as missing.
     pub gone: Vec<String>,
-    /// Remarks on members that are part of the array: they have grown, or were accepted because the
-    /// caller trusts them.
+    /// Remarks on accepted members: they have grown, or were accepted because the caller trusts
+    /// them.
     pub remarks: Vec<String>,
-    /// Members that count as failed since this assembly.
+    /// Members newly counted as failed.
     pub newly_failed: Vec<String>,
-    /// Members that have failed before, although their devices are here. They may be added again.
+    /// Earlier failed members whose devices are here. All may be added again.
     pub left_out: Vec<String>,
     /// Number of damaged copies of superblocks.
     pub torn_superblocks: u64,
 }
 
-/// Makes an array of `devices`, in this order. The data on them is lost. The data of the array is
-/// zeros if the `devices` hold zeros, and anything consistent otherwise.
+/// Makes an array of `devices`, in this order. Their data is lost. The data of the array is zeros
+/// if the `devices` hold zeros, and anything consistent otherwise.
 ///
 /// # Errors
 /// A device has an owner or is too small. The layout does not accept the keys or the number of
@@ -162,11 +161,11 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
     Ok(book.roster.clone())
 }
 
-/// Returns the extent of the data on each device, for an array without parity that is not made yet.
-/// The extent may be measured to choose the layout's keys.
+/// Returns the extent of the data on each device, for a future array without parity. The extent may
+/// be measured to choose the layout's keys.
 ///
 /// # Errors
-/// As those of [`create`] that do not concern the layout.
+/// As those of [`create`], except those of the layout.
 pub fn room(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Vec<Extent>, ArrayError> {
     check_free(design, devices)?;
     let places = Places::of(design, devices)?;
@@ -388,7 +387,7 @@ fn plan_roster(
     Ok((roster, layout))
 }
 
-/// Keys of layouts with gears that let an array shift by itself.
+/// Keys for automatic shifts of layouts with gears.
 const RULES: [&str; 5] = [
     "shift_down",
     "shift_up",
@@ -397,7 +396,7 @@ const RULES: [&str; 5] = [
     "stops_a_day",
 ];
 
-/// Refuses keys that would have no effect.
+/// Refuses keys without effect.
 fn check_no_rules(design: &Design) -> Result<(), ArrayError> {
     let given = RULES
         .iter()
@@ -447,7 +446,7 @@ fn check_journal(
     )))
 }
 
-/// Returns the sectors of each member that the layout leaves unused, in order.
+/// Returns the unused sectors of each member, in order.
 ///
 /// # Errors
 /// The layout does not accept the roster's keys or members.
@@ -511,11 +510,10 @@ impl Found {
 /// Faults that an assembly accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowances {
-    /// Members may be missing that the array had when it was last assembled. Devices that are no
-    /// member count as missing.
+    /// Members of the last assembly may be missing. Other devices count as missing members.
     pub degraded: bool,
     /// Names of devices that count as the members in their superblocks, in spite of a wrong size,
-    /// wrong superblocks, or a count of events that is one behind.
+    /// wrong superblocks, or a count of events one behind.
     pub trusted: Vec<String>,
 }
 
@@ -651,7 +649,7 @@ fn assemble_sabotaged(
     Ok((array, report))
 }
 
-/// Returns the devices that are members, with their superblocks.
+/// Returns the member devices with their superblocks.
 fn members_among(
     devices: &[Arc<dyn Device>],
     allowances: &Allowances,
@@ -773,8 +771,8 @@ fn latest(found: &[Found]) -> Result<Superblock, ArrayError> {
     Ok(latest.copies.superblock.clone())
 }
 
-/// Returns an error if superblocks were exchanged between two of the devices. Nothing tells then
-/// which device holds which member's data.
+/// Returns an error if superblocks were exchanged between two of the devices. The owner of the data
+/// on each device is not known then.
 fn refuse_exchanged(found: &[Found], allowances: &Allowances) -> Result<(), ArrayError> {
     for one in found {
         let (name, member) = (one.device.name(), one.member());
@@ -795,7 +793,7 @@ fn refuse_exchanged(found: &[Found], allowances: &Allowances) -> Result<(), Arra
     Ok(())
 }
 
-/// Writes the label that names the device's member, unless the label is there already.
+/// Writes the label with the device's member, unless the label is there already.
 pub(crate) fn write_label(
     device: &dyn Device,
     array: Uuid,
@@ -884,7 +882,7 @@ fn is_interrupted(roster: &Roster, own: &Found) -> bool {
     slot.is_some_and(|slot| roster.knowledge(slot, own.roster()) == Knowledge::Interrupted)
 }
 
-/// Writes the newest event to members that a loss of power kept from learning it. Otherwise they
+/// Writes the newest event to members without it, after a loss of power. Otherwise such members
 /// would be two events behind if power fails again during the next event.
 fn catch_up(latest: &Superblock, found: &[Found], present: &Devices) -> Result<(), ArrayError> {
     let is_present = |own: &&Found| {
@@ -914,8 +912,8 @@ fn two_histories(device: &str, roster: &Roster) -> ArrayError {
     ))
 }
 
-/// Returns an error if a failed member counts a member as failed that is alive: both have been used
-/// without each other.
+/// Returns an error if a failed member counts a live member as failed: both have been used without
+/// each other.
 fn refuse_other_history(roster: &Roster, index: usize, own: &Found) -> Result<(), ArrayError> {
     let mut pairs = roster.slots.iter().zip(&own.roster().slots);
     let parted = pairs.any(|(ours, theirs)| {
@@ -994,8 +992,8 @@ impl Array {
         Ok(())
     }
 
-    /// Writes labels to members of arrays that were made without labels. Members that stand have
-    /// labels, because an assembly in the high gear wrote them.
+    /// Writes labels to members of older arrays without labels. Standing members have labels,
+    /// because an assembly in the high gear wrote them.
     fn write_labels(&self, roster: &Roster) {
         let low = roster.low_gear.as_ref();
         for (slot, device) in self.devices().iter().enumerate() {
@@ -1008,7 +1006,7 @@ impl Array {
         }
     }
 
-    /// Reads the bitmaps of the members that are present.
+    /// Reads the bitmaps of the present members.
     fn read_bitmaps(&self, roster: &Roster, devices: &Devices) -> Vec<Vec<u8>> {
         let length = bitmap::room(roster.regions) as usize;
         let present = devices.iter().flatten();
@@ -1023,8 +1021,7 @@ impl Array {
         present.filter_map(&mut read).collect()
     }
 
-    /// Repeats the changes in the journals. A change that was made before is the same the second
-    /// time.
+    /// Repeats the changes in the journals. A second repetition gives the same result.
     fn replay(&self, devices: &Devices, report: &mut Report) -> Result<(), ArrayError> {
         let mut changes: BTreeMap<u64, Change> = BTreeMap::new();
         for (log, device) in self.logs.iter().zip(devices) {
@@ -1081,15 +1078,15 @@ impl Array {
         Ok(())
     }
 
-    /// Stops the array: makes all data durable, clears all marks, and records that on the members.
-    /// The array must not be used afterwards.
+    /// Stops the array: makes all data durable, clears all marks, and records the stop on the
+    /// members. The array must not be used afterwards.
     ///
     /// # Errors
     /// A device's.
     pub fn stop(&self) -> Result<(), ArrayError> {
         let _alone = self.alone();
         self.check_running()?;
-        // The first flush makes changes durable, the second the markers, so that no journal holds a
+        // The first flush makes changes durable, the second the markers, so no journal holds a
         // record.
         for _ in 0..2 {
             self.make_durable()?;

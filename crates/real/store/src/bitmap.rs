@@ -1,16 +1,14 @@
 //! The bitmap of the members' regions: regions whose redundancy may not follow from the data, and
-//! regions that have been written while members were missing. Linux md keeps the former in
-//! `md-bitmap.c`.
+//! regions with writes while members were missing. Linux md keeps the former in `md-bitmap.c`.
 //!
-//! A region is a run of addresses that all members have. Two planes of bits stand on every member,
-//! in sectors with a check sum each:
+//! A region is a run of addresses, the same on all members. Two planes of bits stand on every
+//! member, in sectors with a check sum each:
 //!
 //! - **dirty**: the region is being written, or was lately. The bit is set, and made durable,
-//!   before the first write. It is cleared some time after the last write, when that write is
+//!   before the first write. The bit is cleared some time after the last write, when the write is
 //!   durable. After a loss of power redundancy is made to follow from the data in dirty regions.
 //! - **missed**: the region was written since a member failed. The bit is set in the same way, and
-//!   kept until all members are present again. A member that comes back is filled in missed
-//!   regions, and nowhere else.
+//!   kept until all members are present again. A returning member is filled in missed regions only.
 
 use crate::superblock::Uuid;
 use fullstroke_contract::Extent;
@@ -19,7 +17,7 @@ use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(crate) const SECTOR: usize = 512;
-/// Size of a write of bits: 4 KiB, so that every device accepts it.
+/// Size of a write of bits: 4 KiB, so every device accepts it.
 const GRANULE: usize = 4096;
 /// Bytes of bits in a sector; the seal follows them.
 pub(crate) const BITS_BYTES: usize = 480;
@@ -62,14 +60,14 @@ struct Region {
     /// The bits, and true for each bit that is durable on the members.
     set: [bool; PLANES],
     durable: [bool; PLANES],
-    /// Number of the announcement that set the dirty bit.
+    /// Number of the dirty bit's announcement.
     announced: u64,
 }
 
 /// Bytes to write, each at an offset of every member's bitmap.
 pub(crate) type Granules = Vec<(u64, Vec<u8>)>;
 
-/// Returns the number of bytes that so many regions take on a member.
+/// Returns the size of the bitmap on a member for so many regions.
 pub(crate) fn room(regions: u64) -> u64 {
     PLANES as u64 * plane_bytes(regions as usize) as u64
 }
@@ -96,7 +94,7 @@ impl Bitmap {
         }
     }
 
-    /// Returns the regions that a run of a member's addresses touches.
+    /// Returns the regions of a run of a member's addresses.
     pub(crate) fn regions_of(&self, extent: Extent) -> std::ops::RangeInclusive<u32> {
         let last = extent.end().0.max(extent.start.0 + 1) - 1;
         (extent.start.0 / self.region_sectors) as u32..=(last / self.region_sectors) as u32
@@ -111,8 +109,8 @@ impl Bitmap {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a write to these regions that ends in `epoch`. Returns true if their bits are durable;
-    /// otherwise nothing has changed.
+    /// Notes a write to these regions with its end in `epoch`. Returns true if their bits are
+    /// durable; otherwise nothing has changed.
     pub(crate) fn touch(&self, regions: std::ops::RangeInclusive<u32>, epoch: u64) -> bool {
         let mut state = self.lock();
         let looks = state.looks;
@@ -126,10 +124,10 @@ impl Bitmap {
     }
 
     /// Announces writes to these regions, not before `epoch`. Sets the missing bits; `write` writes
-    /// them, without a flush. Returns true if all bits of the regions are durable.
+    /// the bits, without a flush. Returns true if all bits of the regions are durable.
     ///
     /// # Errors
-    /// That of `write`: the bits on the members are not known then.
+    /// The error of `write`: the bits on the members are not known then.
     pub(crate) fn announce<E>(
         &self,
         regions: &BTreeSet<u32>,
@@ -160,7 +158,7 @@ impl Bitmap {
             .all(|&region| state.all[region as usize].durable[DIRTY]))
     }
 
-    /// Returns the latest announcement of these regions that may not be durable.
+    /// Returns the latest undurable announcement of these regions.
     pub(crate) fn announced(&self, regions: &BTreeSet<u32>) -> Option<u64> {
         let state = self.lock();
         let all = regions.iter().map(|&region| &state.all[region as usize]);
@@ -186,10 +184,10 @@ impl Bitmap {
     }
 
     /// Begins writes to these regions; `missing` is true if members are missing. Returns when the
-    /// bits are durable on the members: `write` makes them durable.
+    /// bits are durable on the members: `write` does so.
     ///
     /// # Errors
-    /// That of `write`: the regions must not be written then.
+    /// The error of `write`: the regions must not be written then.
     pub(crate) fn begin<E>(
         &self,
         regions: &BTreeSet<u32>,
@@ -314,8 +312,8 @@ impl Bitmap {
             .any(|region| region.is_quiet(looks) && region.ended > flushed)
     }
 
-    /// Clears regions that have been quiet for enough looks, and whose writes were durable by epoch
-    /// `flushed`. `write` writes the bits, and need not flush.
+    /// Clears regions if they have been quiet for enough looks, and their writes were durable by
+    /// epoch `flushed`. `write` writes the bits, and need not flush.
     pub(crate) fn clear_quiet(&self, flushed: u64, write: impl FnOnce(Granules)) {
         let looks = self.lock().looks;
         let quiet = |region: &Region| region.is_quiet(looks) && region.ended <= flushed;
@@ -329,7 +327,7 @@ impl Bitmap {
     /// writes the bits, and need not flush.
     ///
     /// # Errors
-    /// That of `write`: bits that are clear here may be set on the members.
+    /// The error of `write`: bits may be set on the members and clear here.
     pub(crate) fn clear_before<E>(
         &self,
         epoch: u64,
@@ -361,8 +359,8 @@ impl Bitmap {
         write(encoded)
     }
 
-    /// Writes the whole bitmap with `write`, which returns true if every member has it durably.
-    /// Returns the same.
+    /// Writes the whole bitmap with `write`. Returns true if `write` did, because every member has
+    /// the bitmap durably.
     pub(crate) fn write_all(&self, write: impl FnOnce(&Granules) -> bool) -> bool {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.lock();
@@ -402,8 +400,8 @@ impl Bitmap {
         granules.into_iter().map(encode).collect()
     }
 
-    /// Loads the bits that are set on any member. The bits of a sector that is damaged on all
-    /// members count as set. Returns true if each sector was whole on a member.
+    /// Loads the set bits of all members. The bits of a sector that is damaged on all members count
+    /// as set. Returns true if each sector was whole on a member.
     pub(crate) fn load(&self, members: &[Vec<u8>]) -> bool {
         let mut state = self.lock();
         let mut all_whole = true;
@@ -477,7 +475,7 @@ pub(crate) fn seal(array: &Uuid, number: u32, bits: &[u8; BITS_BYTES]) -> [u8; S
     sector
 }
 
-/// Returns the bits of a sector; `None` if it is damaged or has another number.
+/// Returns the bits of a sector; `None` for a damaged sector or another number.
 pub(crate) fn unseal(array: &Uuid, number: u32, sector: &[u8]) -> Option<[u8; BITS_BYTES]> {
     let mut bits = [0; BITS_BYTES];
     bits.copy_from_slice(sector.get(..BITS_BYTES)?);

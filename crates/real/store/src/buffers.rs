@@ -18,7 +18,7 @@ pub enum RequestBytes<'a> {
     From(&'a [u8]),
 }
 
-/// The memory that the pieces and steps of a plan refer to.
+/// Memory for the pieces and steps of a plan.
 pub struct Buffers<'a> {
     /// The bytes of the request.
     pub request: RequestBytes<'a>,
@@ -44,7 +44,7 @@ impl Buffers<'_> {
     /// Returns the bytes at `place`, to be changed.
     ///
     /// # Panics
-    /// If the bytes are those of a write: no plan changes them.
+    /// If the bytes are those of a write: no plan changes a request's data.
     #[inline]
     pub fn at_mut(&mut self, place: Place, sectors: Sectors) -> &mut [u8] {
         match (place, &mut self.request) {
@@ -119,7 +119,7 @@ impl Buffers<'_> {
     }
 }
 
-/// Returns two parts of one buffer, which must not overlap.
+/// Returns two parts of one buffer. The parts must not overlap.
 fn disjoint(bytes: &mut [u8], into: Range<usize>, from: Range<usize>) -> (&mut [u8], &[u8]) {
     if into.start < from.start {
         let (low, high) = bytes.split_at_mut(from.start);
@@ -130,7 +130,7 @@ fn disjoint(bytes: &mut [u8], into: Range<usize>, from: Range<usize>) -> (&mut [
     }
 }
 
-/// Returns the extent of a buffer that begins at `lbn`.
+/// Returns the extent of a buffer for the sectors from `lbn` on.
 ///
 /// # Panics
 /// If the length of the buffer is no whole number of sectors: the caller's mistake.

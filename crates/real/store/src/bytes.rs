@@ -2,8 +2,8 @@
 //!
 //! A [`Store`] keeps the bytes of a volume on one [`Device`](crate::Device) for each drive: in
 //! memory or in sparse files of a folder. The layouts of `fullstroke-volume` plan each request, as
-//! they do in a simulation, and the store carries the plans out: it reads pieces, computes parity
-//! and writes pieces. A request is carried out as a whole before the next. So parity and copies are
+//! in a simulation, and the store carries the plans out: reads of pieces, arithmetic of parity, and
+//! writes of pieces. A request is carried out as a whole before the next. So parity and copies are
 //! right between any two requests.
 //!
 //! | file | contents |
@@ -40,7 +40,7 @@
 //! count. So a file from an earlier time, or in the place of another file, is found and counts as
 //! missing. If the marks are damaged, all regions are compared after a kill. A damaged journal is
 //! an error if its records may have been needed. The drives' bytes themselves have no check sums:
-//! [`Store::scrub`] compares them.
+//! [`Store::scrub`] finds differences.
 //!
 //! # Crashes and power loss
 //!
@@ -51,15 +51,14 @@
 //! - With all members, parity and copies are made again in the marked regions, from the present
 //!   data. A region is marked before its first write. The mark is cleared after some quiet seconds
 //!   and a sync. The cost is one write for the first request to a region, and none for the others.
-//! - A parity volume that lacks a member cannot be mended so: new data with old parity gives wrong
+//! - A parity volume without a member cannot be mended so: new data with old parity gives wrong
 //!   bytes for the missing member, also where nothing was written (the "write hole"). Such a volume
 //!   writes all changes of a request to the journal before the first is made, and repeats the
-//!   changes from the journal. The cost is that every byte is written twice, and a flush of the
+//!   changes from the journal. The cost is a second write of every byte, and a flush of the
 //!   journal.
 //!
-//! With [`Opening::survive_power_loss`], marks and records are durable before the changes that they
-//! announce, and all data is durable before a member's state changes. The tests are in
-//! `bytes/power.rs`.
+//! With [`Opening::survive_power_loss`], marks and records are durable before their changes, and
+//! all data is durable before a member's state changes. The tests are in `bytes/power.rs`.
 //!
 //! **A member lost together with power or the process**: the files of a member may be missing when
 //! an unclean store is opened. If all parity volumes had all members until then, there are no

@@ -22,10 +22,10 @@ use crate::superblock::Uuid;
 use std::io;
 
 const HEADER_BYTES: usize = 64;
-/// Size of a block that every device reads and writes.
+/// Size of a block for every device.
 const BLOCK_BYTES: usize = 4096;
-/// First byte of the first copy. The bytes before it stay zero, so that no program takes the device
-/// for a boot disk.
+/// First byte of the first copy. The bytes before it stay zero, so no program takes the device for
+/// a boot disk.
 pub(crate) const START_BYTES: u64 = 4096;
 
 /// A kind of records.
@@ -57,7 +57,7 @@ pub(crate) enum Found {
 }
 
 impl Kind {
-    /// Encodes the record in whole blocks; `None` if it is too long.
+    /// Encodes the record in whole blocks; `None` if the record is too long.
     pub(crate) fn encode(&self, record: &Record) -> Option<Vec<u8>> {
         let mut bytes = vec![0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&self.magic);
@@ -130,7 +130,7 @@ impl Kind {
         })
     }
 
-    /// Writes one copy. The caller flushes it before the next.
+    /// Writes one copy. The caller flushes the device before the next write.
     pub(crate) fn write(&self, device: &dyn Device, copy: usize, encoded: &[u8]) -> io::Result<()> {
         let mut buffer = Aligned::default();
         let bytes = buffer.of(encoded.len());
@@ -144,7 +144,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Returns the check sum of all bytes but the magic, the version and the sum itself. The version is
-/// left out, so that another version is recognised as such and does not look like damage.
+/// left out, so another version is recognised as such and does not look like damage.
 fn check_sum(bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes[12..16]);

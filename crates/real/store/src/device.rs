@@ -23,10 +23,10 @@ const ZEROED_AT_ONCE: u64 = 1 << 20;
 /// A device that keeps bytes: a block device, a file, files of a folder, or memory. Several threads
 /// call its functions.
 ///
-/// **Guarantees**: a sector of 512 bytes is written whole or not at all. Data that was written
-/// before a [`flush`](Device::flush) began is there after a loss of power, once the flush has
-/// returned successfully. After a loss of power each other sector is old or new, independently of
-/// the others.
+/// **Guarantees**: a sector of 512 bytes is written whole or not at all. Data written before a
+/// [`flush`](Device::flush) began is there after a loss of power, once the flush has returned
+/// successfully. After a loss of power each other sector is old or new, independently of the
+/// others.
 pub trait Device: Send + Sync {
     /// Name of the device in errors: its path.
     fn name(&self) -> String;
@@ -54,8 +54,7 @@ pub trait Device: Send + Sync {
     /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// The device's. Writes that were not durable before may be lost then, and a second call may
-    /// succeed nevertheless.
+    /// The device's. Undurable writes may be lost then, and a second call may succeed nevertheless.
     fn flush(&self) -> io::Result<()>;
 
     /// True if the device can give room back (see [`trim`](Device::trim)).
@@ -72,8 +71,8 @@ pub trait Device: Send + Sync {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Allocates all room from the file system, so that no later write fails for lack of room. A
-    /// block device has its room already.
+    /// Allocates all room from the file system, so no later write fails for lack of room. A block
+    /// device has its room already.
     ///
     /// # Errors
     /// There is too little room.
@@ -82,7 +81,7 @@ pub trait Device: Send + Sync {
     }
 
     /// Makes bytes zeros, from the byte `at` on. With `hole` their room is given back if the device
-    /// can. Without it the room is kept, so that a later write there cannot run out of room.
+    /// can. Without it the room is kept, so a later write there cannot run out of room.
     ///
     /// # Errors
     /// The device's; any part may be zeros then.
@@ -133,7 +132,7 @@ pub trait Device: Send + Sync {
     }
 
     /// True if reads and writes go through a page cache. Then memory needs no alignment. A write is
-    /// a copy, which another thread does not make faster.
+    /// a copy, and no faster in another thread.
     fn is_cached(&self) -> bool {
         false
     }
@@ -143,14 +142,13 @@ pub trait Device: Send + Sync {
         None
     }
 
-    /// Control of the device's standby. A caller that uses [`descriptor`](Device::descriptor)
-    /// reports its requests there.
+    /// Control of the device's standby. A user of [`descriptor`](Device::descriptor) reports its
+    /// requests there.
     fn standby(&self) -> Option<&Standby> {
         None
     }
 
-    /// Time limit of a request. A caller that uses [`descriptor`](Device::descriptor) enforces the
-    /// limit.
+    /// Time limit of a request. A user of [`descriptor`](Device::descriptor) enforces the limit.
     fn limit(&self) -> Option<&Limit> {
         None
     }
@@ -175,15 +173,16 @@ pub struct FileDevice {
     is_block_device: bool,
     /// True for a file that took no room when it was opened.
     was_hole: bool,
-    /// True for a device that has refused no discard, and for a file that does not have all its
-    /// room. A file with all its room keeps it, because the room protects it from a full host.
+    /// True for a device that has refused no discard, and for a file that lacks some of its room. A
+    /// file with all its room keeps it, because the room protects it from a full host.
     trims: AtomicBool,
-    /// Claim that keeps other processes out.
+    /// Claim against other processes.
     _claim: Option<Claim>,
 }
 
 impl FileDevice {
-    /// Opens a device or file. Requests bypass the page cache for devices, and use it for files.
+    /// Opens a device or file. Requests of devices bypass the page cache; those of files use the
+    /// cache.
     ///
     /// # Errors
     /// The path is something else, is in use, or cannot be opened.
@@ -237,7 +236,7 @@ impl FileDevice {
     }
 }
 
-/// Errors of the host for a device that is dead or was removed.
+/// Errors of the host for a dead or removed device.
 const GONE: [i32; 8] = [
     libc::ENOENT,
     libc::ENXIO,
@@ -249,8 +248,8 @@ const GONE: [i32; 8] = [
     libc::EREMOTEIO,
 ];
 
-/// A device that is in use or may not be opened is not gone. An array that was assembled without it
-/// would lack a member by mistake.
+/// A device that is in use or may not be opened is not gone. Without this device an array would
+/// lack a member by mistake.
 fn why_not(name: &str, error: OpenError) -> ArrayError {
     match error {
         OpenError::Host(source)

@@ -13,7 +13,7 @@ pub enum ArrayError {
     Device {
         /// Path of the device.
         device: String,
-        /// Action that failed.
+        /// Failed action.
         action: &'static str,
         /// Error of the device.
         source: io::Error,
@@ -29,7 +29,7 @@ pub enum ArrayError {
     /// The request is not possible, for the given reason.
     #[error("{0}")]
     Refused(String),
-    /// Members are missing that the array had when it was last assembled.
+    /// Members of the last assembly are missing.
     #[error("{0}; assemble it without them with --degraded, if they are gone")]
     Missing(String),
     /// The sectors cannot be computed from the remaining members.
@@ -44,8 +44,8 @@ pub enum ArrayError {
         "data were lost since the last flush: more members have failed than the array survives"
     )]
     LostBefore,
-    /// A change could be made neither on a member nor without it. The array changes nothing any
-    /// more, so that flushed data stays.
+    /// A change could be made neither with nor without a member. The array changes nothing any
+    /// more, so flushed data stays.
     #[error(
         "the array takes no changes any more: {why}; stop it, mend that, and assemble it again"
     )]

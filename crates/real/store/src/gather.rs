@@ -1,16 +1,16 @@
 //! Joins concurrent writes of one row.
 //!
 //! A write of part of a row costs reads, and a flush of a journal; a write of the whole row costs
-//! neither. Clients that write sequentially send several requests at the same time. If a request
-//! ends in the middle of a row, the next continues there. So the first writer of a row waits a
-//! moment for others, if there are any.
+//! neither. Sequential writers send several requests at the same time. If a request ends in the
+//! middle of a row, the next continues there. So the first writer of a row waits a moment for
+//! others, if there are any.
 
 use fullstroke_units::SECTOR_BYTES;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Longest time that the first writer waits: less than a flush takes on most devices.
+/// Longest wait of the first writer: less than a flush takes on most devices.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 /// Rows whose first writer waits.
@@ -29,9 +29,9 @@ pub(crate) struct Gathering {
 
 #[derive(Debug)]
 struct State {
-    /// True for each sector of the row that a writer brings.
+    /// True for each sector of the row with a writer.
     brought: Vec<bool>,
-    /// Parts of the writers that joined: first sector in the row, and bytes.
+    /// Parts of the joined writers: first sector in the row, and bytes.
     joined: Vec<(usize, Vec<u8>)>,
     /// Result of the write; `None` before its end.
     ended: Option<bool>,
@@ -79,7 +79,7 @@ impl Gatherings {
     }
 
     /// Waits until the row is full or the time is over, and closes the gathering. Returns the parts
-    /// of the writers that joined.
+    /// of the joined writers.
     pub(crate) fn close(&self, row: u64, gathering: &Gathering) -> Vec<(usize, Vec<u8>)> {
         let full = |state: &mut State| state.brought.iter().all(|&brought| brought);
         let left = PATIENCE.saturating_sub(gathering.began.elapsed());

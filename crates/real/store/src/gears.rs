@@ -1,9 +1,9 @@
 //! Arrays with gears: while the load is small, some members stand.
 //!
-//! The layout decides how gears work and which rows are stale (`fullstroke-volume`, `gears.rs`).
+//! The layout decides how gears work, and knows the stale rows (`fullstroke-volume`, `gears.rs`).
 //! This file makes the gears durable, in the right order. Two facts are recorded. The superblocks
-//! tell that the array is in the low gear ([`LowGear`]). The bitmap marks regions as *missed* that
-//! were written in the low gear.
+//! record the low gear ([`LowGear`]). The bitmap marks regions with writes in the low gear as
+//! *missed*.
 //!
 //! | before this | this is durable |
 //! |---|---|
@@ -13,18 +13,18 @@
 //! | the first write to a home alone | the high gear, on all members |
 //!
 //! So a loss of power finds a falling array in the high gear, and a rising array in the low gear.
-//! In these gears the data is whole, whatever was copied. In the low gear the bitmap tells which
-//! rows are stale; in the high gear all rows count as stale.
+//! In these gears the data is whole, whatever was copied. In the low gear the bitmap tells the
+//! stale rows; in the high gear all rows count as stale.
 //!
 //! In the low gear, and while rising, the data of standing members follows from soft state and
-//! parity alone. So every change is journalled, as in a degraded array. *Groups* of rows that share
-//! the parity of soft rows ([`GearedRows`](fullstroke_volume::GearedRows)) are treated like one row
-//! of other arrays: they are locked together, and their records go to the same two journals of
-//! turning members. If a sector is changed twice, each of the two journals has both changes. So no
-//! replay ends with the older one. If a member is lost, one of the two journals is left.
+//! parity alone. So every change is journalled, as in a degraded array. *Groups* of rows with
+//! shared parity of soft rows ([`GearedRows`](fullstroke_volume::GearedRows)) are treated like one
+//! row of other arrays: the rows are locked together, and their records go to the same two journals
+//! of turning members. If a sector is changed twice, each of the two journals has both changes. So
+//! no replay ends with the older one. If a member is lost, one of the two journals is left.
 //!
-//! In the low gear nothing is written to standing members: no marks, no superblocks. They miss the
-//! events that are counted meanwhile, and this is no failure.
+//! In the low gear nothing is written to standing members: no marks, no superblocks. The standing
+//! members miss the events counted meanwhile, and this is no failure.
 
 use crate::ArrayError;
 use crate::array::{Array, Facts, Planner, Sabotage, Worker};
@@ -52,12 +52,12 @@ pub enum Towards {
     Up,
 }
 
-/// Properties of gears that do not change.
+/// Fixed properties of gears.
 #[derive(Clone, Debug)]
 pub(crate) struct GearFacts {
     /// Slots of the members that stand in the low gear.
     pub(crate) transient: Range<usize>,
-    /// Rows that are changed together; `None` without parity.
+    /// Rows to change together; `None` without parity.
     pub(crate) rows: Option<GearedRows>,
     pub(crate) rules: ShiftRules,
 }
@@ -187,7 +187,7 @@ impl Array {
         }
     }
 
-    /// Returns the slots of members that stand in the low gear and get no requests.
+    /// Returns the slots of the members that stand in the low gear and get no requests.
     fn standing(&self) -> Range<usize> {
         let gears = self
             .facts
@@ -197,7 +197,7 @@ impl Array {
         gears.map_or(0..0, |gears| gears.transient.clone())
     }
 
-    /// Returns the devices without the standing members: those that may be written.
+    /// Returns the devices without the standing members, for writes.
     pub(crate) fn turning(&self) -> Arc<Devices> {
         let (standing, devices) = (self.standing(), self.devices());
         if standing.is_empty() {
@@ -214,7 +214,7 @@ impl Array {
         self.standing().contains(&slot)
     }
 
-    /// Returns the addresses that must be locked together with `extent`.
+    /// Returns the addresses to lock together with `extent`.
     pub(crate) fn held_with(&self, extent: Extent) -> Extent {
         let around = self.around(extent);
         let rows = self.facts.gears.as_ref().and_then(|gears| gears.rows);
@@ -294,7 +294,7 @@ impl Array {
         }
     }
 
-    /// True if a shift is in progress or needed, so that [`tend`](Array::tend) must be called.
+    /// True if a shift is in progress or needed, so [`tend`](Array::tend) must be called.
     pub(crate) fn is_to_be_shifted(&self) -> bool {
         match self.gear() {
             None | Some(Gear::High) => false,
@@ -303,7 +303,7 @@ impl Array {
         }
     }
 
-    /// A member that fails in the low gear leaves no redundancy there; members are filled in the high gear.
+    /// A failure in the low gear leaves no redundancy there; members are filled in the high gear.
     fn must_rise(&self) -> bool {
         self.facts.survived > 0 && self.planner().is_impaired()
     }
@@ -460,7 +460,7 @@ impl Array {
         planner.gear()
     }
 
-    /// Stops the platters of members that stand in the low gear, where possible.
+    /// Stops the platters of standing members, where possible.
     pub(crate) fn stop_standing(&self) {
         let devices = self.devices();
         for (slot, device) in devices

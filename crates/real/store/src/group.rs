@@ -1,8 +1,8 @@
-//! One flush for all threads that wait for one.
+//! One flush for all waiting threads.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Lets callers share an action. Callers that arrive during the action share its next run.
+/// Lets callers share an action. Callers during the action share its next run.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     turns: Mutex<Turns>,
@@ -19,8 +19,8 @@ struct Turns {
 }
 
 impl Group {
-    /// Returns after a run of `act` by any thread that began after this call. A `hasty` caller
-    /// accepts a run that began before. Returns true if the run succeeded.
+    /// Returns after a run of `act` by any thread, if the run began after this call. A `hasty`
+    /// caller accepts an earlier beginning. Returns true if the run succeeded.
     pub(crate) fn join(&self, hasty: bool, act: impl FnOnce() -> bool) -> bool {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = turns.begun + u64::from(!(hasty && turns.running));

@@ -1,11 +1,11 @@
-//! The journal: changes are written here before they are made.
+//! The journal: changes are written here in advance.
 //!
 //! A change of a row of a parity layout writes several members. Power may fail in between, and one
-//! member may be missing afterwards. Its data in that row is then computed from new and old bytes,
-//! and is wrong even where nothing was written (the "write hole"). So all bytes that a row's change
-//! writes go to the journals of the members with the row's parity, and are made durable, before the
-//! first of them is written to its place. If such a member is lost, the row has its data. If
-//! another member is lost, the journal is there, and the change is repeated.
+//! member may be missing afterwards. Its data in the row is then computed from new and old bytes,
+//! and is wrong even where nothing was written (the "write hole"). So all bytes of a row's change
+//! go to the journals of the members with the row's parity, and are made durable, before the first
+//! is written to its place. If such a member is lost, the row has its data. If another member is
+//! lost, the journal is there, and the change is repeated.
 //!
 //! A journal is a ring of consecutive records:
 //!
@@ -22,12 +22,11 @@
 //! | 56.. | the runs: slot and kind (4), sectors (4), first sector of the member (8) |
 //! | from the next 4 KiB | the bytes of the runs that have any, in order |
 //!
-//! The highest bit of a slot means that the run becomes zeros, the next bit that its room is given
-//! back.
+//! The highest bit of a slot marks a run of zeros, the next bit a hole.
 //!
 //! Two markers precede the ring, and are written in turn. A marker names the last record whose
-//! changes are durable on the members, and the place of the next record. A marker counts only when
-//! a flush has passed since it was written.
+//! changes are durable on the members, and the place of the next record. A marker counts only after
+//! a flush.
 
 use crate::device::{ALIGNMENT_BYTES, Aligned};
 use crate::superblock::Uuid;
@@ -45,7 +44,7 @@ const RUN_BYTES: u64 = 16;
 /// Size of the two markers, each in a block of its own.
 const MARKERS_BYTES: u64 = 2 * ALIGNMENT_BYTES;
 
-/// A run of sectors that a change writes.
+/// A run of sectors of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) slot: u32,
@@ -116,7 +115,7 @@ pub(crate) struct Log {
 #[derive(Debug, Default)]
 struct State {
     epoch: u64,
-    /// Place of the next record, if it fits there.
+    /// Place of the next record, if there is room.
     head: u64,
     last: u64,
     /// Records whose room is not free yet, oldest first.
@@ -182,8 +181,8 @@ impl Log {
         let number = state.last + 1;
         let bytes = buffer.of(room as usize);
         encode(&self.array, state.epoch, number, start, change, bytes);
-        // The lock is held during the write, so that records reach the device in order. A reader
-        // stops at the first missing record.
+        // The lock is held during the write, so records reach the device in order. A reader stops
+        // at the first missing record.
         if let Err(error) = device.write(self.at + MARKERS_BYTES + start, bytes) {
             return Ok(Err(error));
         }
@@ -199,7 +198,7 @@ impl Log {
         Ok(Ok(number))
     }
 
-    /// Notes that the change has been made on all members.
+    /// Notes the end of a change on all members.
     pub(crate) fn applied(&self, number: u64) {
         let mut state = self.lock();
         if let Some(live) = state.live.iter_mut().find(|live| live.number == number) {
@@ -218,9 +217,9 @@ impl Log {
         )
     }
 
-    /// Notes that a flush of all members has passed since [`before_flush`](Log::before_flush)
-    /// returned `before`. Returns the rows of the records that are given up for good, and the
-    /// result of writing the next marker. The rows are given up even if the marker fails.
+    /// Notes a flush of all members since [`before_flush`](Log::before_flush) returned `before`.
+    /// Returns the rows of the finally given-up records, and the result of writing the next marker.
+    /// The rows are given up even if the marker fails.
     pub(crate) fn after_flush(
         &self,
         device: &dyn Device,
@@ -249,7 +248,7 @@ impl Log {
         (rows, marked)
     }
 
-    /// True if the journal has no records, except those that were given up for good.
+    /// True if the journal has no records, except finally given-up ones.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().live.is_empty()
     }
@@ -259,8 +258,8 @@ impl Log {
         self.lock().live.drain(..).map(|live| live.row).collect()
     }
 
-    /// Begins an empty journal, with a higher epoch than any before. The caller flushes it before
-    /// the first record.
+    /// Begins an empty journal, with a higher epoch than any before. The caller flushes the device
+    /// before the first record.
     pub(crate) fn restart(&self, device: &dyn Device) -> io::Result<()> {
         let found = newest_marker(&self.markers(device)?);
         let epoch = found.map_or(0, |(_, marker)| marker.epoch);
@@ -274,8 +273,8 @@ impl Log {
         newest_marker(&markers).is_some()
     }
 
-    /// Begins an empty journal for an array with this count of events. The caller flushes it before
-    /// the first record.
+    /// Begins an empty journal for an array with this count of events. The caller flushes the
+    /// device before the first record.
     pub(crate) fn start(&self, device: &dyn Device, epoch: u64) -> io::Result<()> {
         let mut state = self.lock();
         *state = State {

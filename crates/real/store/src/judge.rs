@@ -1,4 +1,4 @@
-//! Determines the wrong sectors among sectors that contradict each other.
+//! Determines the wrong sectors among contradicting sectors.
 //!
 //! | redundancy | decided by |
 //! |---|---|
@@ -24,13 +24,13 @@ use std::collections::BTreeMap;
 
 const SECTOR: usize = SECTOR_BYTES as usize;
 
-/// Sectors that a scrub may change. On the wire `false`, `true` and `"data"`.
+/// Permission of a scrub to change sectors. On the wire `false`, `true` and `"data"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Repair {
     /// None.
     #[default]
     Nothing,
-    /// Sectors that are proven to be wrong.
+    /// Proven wrong sectors.
     Proven,
     /// Also undecided sectors: parity is made to follow from the data, and all copies from the
     /// first readable one.
@@ -83,7 +83,7 @@ impl<'de> Deserialize<'de> for Repair {
     }
 }
 
-/// A run of sectors of a member that contradicts the others.
+/// A run of sectors of a member in contradiction to the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) member: usize,
@@ -92,10 +92,10 @@ pub(crate) struct Finding {
     /// Address in the volume. For parity: the address of the row's first data in the same column.
     pub(crate) address: Lbn,
     pub(crate) row: Option<u64>,
-    /// True if the other members prove that this run is wrong.
+    /// True if the other members prove this run wrong.
     pub(crate) is_proven: bool,
-    /// Right bytes of the run. Unless proven: the bytes that follow from the data or the first
-    /// copy.
+    /// Right bytes of the run. Unless proven: the bytes computed from the data, or those of the
+    /// first copy.
     pub(crate) right: Vec<u8>,
 }
 
@@ -104,7 +104,7 @@ impl Finding {
         (self.right.len() / SECTOR) as u64
     }
 
-    /// Appends `next` if it continues this run. Returns true in that case.
+    /// Appends a continuation of this run. Returns true then.
     fn continues(&mut self, next: &Finding) -> bool {
         let same = self.member == next.member
             && self.is_proven == next.is_proven
@@ -120,12 +120,12 @@ impl Finding {
 /// further, and `None` if the sectors cannot be read.
 pub(crate) type Reads<'a, E> = dyn FnMut(usize, Lbn, Sectors) -> Result<Option<Vec<u8>>, E> + 'a;
 
-/// A piece that the plan would write, with the present bytes.
+/// A piece of the planned write, with the present bytes.
 struct Held<'a> {
     piece: &'a Piece,
     member: usize,
     row: Option<u64>,
-    /// Bytes that follow from the data.
+    /// Bytes computed from the data.
     wanted: &'a [u8],
     present: Option<Vec<u8>>,
 }
@@ -155,9 +155,9 @@ impl Held<'_> {
     }
 }
 
-/// Judges the pieces that a plan would write. The steps of the plan must have been carried out on
-/// the data from address `start` on. `is_whole` is true if all members hold the right data, so that
-/// P and Q can be trusted.
+/// Judges the pieces of a planned write. The steps of the plan must have been carried out on the
+/// data from address `start` on. `is_whole` is true if all members hold the right data, so P and Q
+/// can be trusted.
 pub(crate) fn judge<E>(
     plan: &Plan,
     buffers: &Buffers<'_>,
@@ -201,7 +201,7 @@ pub(crate) fn judge<E>(
     Ok(merged(found))
 }
 
-/// Joins neighbouring findings, and sorts them by address.
+/// Joins neighbouring findings, and sorts by address.
 fn merged(mut found: Vec<Finding>) -> Vec<Finding> {
     found.sort_by_key(|one| (one.member, one.lbn));
     let mut merged: Vec<Finding> = Vec::new();

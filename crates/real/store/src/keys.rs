@@ -6,9 +6,9 @@ use fullstroke_contract::registry::{Keys, find};
 use fullstroke_volume::REGISTRY;
 use serde_json::Value;
 
-/// Values of keys that are missing in a superblock of version 1, which recorded only the given
-/// keys. The table stays as it is, whatever the layouts' defaults become. A key that a layout gets
-/// later is added here, with the value that keeps the layout as it was.
+/// Values of keys missing in a superblock of version 1: such a superblock has only the given keys.
+/// The table stays as it is, whatever the layouts' defaults become. A later key of a layout is
+/// added here, with the value for the former behaviour of the layout.
 const VERSION_1: &[(&str, &str)] = &[
     ("jbod", "{}"),
     ("raid0", r#"{"chunk":65536}"#),
@@ -37,7 +37,7 @@ const VERSION_1: &[(&str, &str)] = &[
 ];
 
 /// Keys of `paraid` and `e-paraid`. The number of turning members and the clusters are missing
-/// here, because every array has recorded them.
+/// here, because every array has records of both.
 const GEARS: &str = r#"{"level":"raid5","chunk":65536,"failed":[],"active":null,"native_percent":50,"cluster":null,
     "shift_down":0.1,"shift_up":0.4,"window_s":60.0,"stay_s":60.0,"copy_rate":null,"stops_a_day":null}"#;
 

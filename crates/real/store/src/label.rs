@@ -1,9 +1,9 @@
 //! The identity of a member at a place of its own, far from its superblocks.
 //!
-//! A label identifies the array and the member. It is written once, when the device becomes that
-//! member, and superblocks are written far from it. So two members whose superblocks were exchanged
-//! whole (for example by a restored backup of partition heads) contradict their labels, and are
-//! refused.
+//! A label identifies the array and the member. The label is written once, when the device becomes
+//! the member. Superblocks are written far from the label. So two members whose superblocks were
+//! exchanged whole (for example by a restored backup of partition heads) contradict their labels,
+//! and are refused.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | 40..44 | CRC-32 of bytes 0 to 40 |
 //!
 //! The label stands in the last 4 KiB before the data. If the journal or the bitmap ends there, the
-//! label stands in the last 4 KiB before the bitmap. Arrays that were made without labels get them
-//! when they are assembled; until then an exchange is not found.
+//! label stands in the last 4 KiB before the bitmap. Older arrays get labels during their next
+//! assembly; until then an exchange is not found.
 
 use crate::Device;
 use crate::bitmap;
@@ -55,7 +55,7 @@ impl Label {
         bytes
     }
 
-    /// Reads the label of a device; `None` if there is none, or it is damaged or unreadable.
+    /// Reads the label of a device; `None` if the label is missing, damaged or unreadable.
     pub(crate) fn read(device: &dyn Device, roster: &Roster) -> Option<Label> {
         let mut buffer = Aligned::default();
         let bytes = buffer.of(BYTES as usize);
@@ -68,7 +68,7 @@ impl Label {
         (bytes[..SEALED] == label.encode()).then_some(label)
     }
 
-    /// Writes the label. The caller flushes it.
+    /// Writes the label. The caller flushes the device.
     pub(crate) fn write(&self, device: &dyn Device, roster: &Roster) -> io::Result<()> {
         let mut buffer = Aligned::default();
         let bytes = buffer.of(BYTES as usize);

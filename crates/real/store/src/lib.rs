@@ -4,8 +4,8 @@
 //! Arrays and volumes use one trait, [`Device`], and the same records: a journal, a map of regions
 //! and two sealed copies of a description, written in the same order. [`Array`] serves many threads
 //! at the speed of its devices; its members carry the records. [`Store`](bytes::Store) serves
-//! nested volumes and carries out one request at a time, at the time that a model sets. A file
-//! beside the members carries its records.
+//! nested volumes and carries out one request at a time, at the time set by a model. A file beside
+//! the members carries its records.
 //!
 //! [`create`] makes an array of [`Device`]s. [`assemble`] finds the array again and mends the
 //! effects of a power loss. [`Array`] carries out requests, and [`serve`] accepts requests from NBD
@@ -42,10 +42,10 @@
 //!
 //! # The steps of a write
 //!
-//! 1. The write is cut into rows that it covers in part and a run of whole rows.
+//! 1. The write is cut into partly covered rows and a run of whole rows.
 //! 2. The rows are locked and planned.
 //! 3. The regions of the write are marked on all members, unless they are marked already.
-//! 4. The old data and parity that the plan needs are read, and the new parity is computed.
+//! 4. The old data and parity for the plan are read, and the new parity is computed.
 //! 5. Unless whole rows are written, all new bytes are written to the journals of the members with
 //!    the row's parity. The journals are flushed.
 //! 6. All members are written.

@@ -10,7 +10,7 @@ pub(crate) struct Locks {
     freed: Condvar,
 }
 
-/// A lock, held until it is dropped.
+/// A held lock, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Held<'a> {
     locks: &'a Locks,

@@ -23,7 +23,7 @@ const FILLED_AT_ONCE: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
 /// Progress is recorded after each 1/32 of a member.
 const RECORDED_SHARE: u64 = 32;
 
-/// The recorded description of the array, and the devices that hold it.
+/// The recorded description of the array, and the devices with the record.
 pub(crate) struct Book {
     pub(crate) roster: Roster,
     /// Index of the newest copy of the superblock on each member.
@@ -31,7 +31,7 @@ pub(crate) struct Book {
     pub(crate) spares: Vec<Arc<dyn Device>>,
 }
 
-/// An event that the operator of the array wants to know.
+/// An event for the operator of the array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Happening {
     /// `failed`, `degraded`, `halted`, `mismatch`, `spare`, `filled`; `mended`, `filling`; `stands`
@@ -59,18 +59,18 @@ pub struct Status {
     pub capacity_bytes: u64,
     /// `whole`, `filling`, `degraded`, `failed` or `halted`.
     pub state: &'static str,
-    /// Reason why the array changes nothing any more; `None` while it does.
+    /// Reason why the array changes nothing any more; `None` before.
     pub halted: Option<String>,
     /// Number of assemblies, stops and changes of members, each counted twice.
     pub events: u64,
     /// Size of a region of the bitmap, in bytes of a member.
     pub region_bytes: u64,
-    /// Number of regions that are being written, or were lately.
+    /// Number of regions with present or recent writes.
     pub dirty_regions: u64,
     /// Gear: `high`, `falling`, `low` or `rising`; `None` without gears.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gear: Option<&'static str>,
-    /// Number of rows of the soft state that a shift has to copy.
+    /// Number of rows of the soft state still to copy in a shift.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale_rows: Option<u64>,
     /// Reason why a shift cannot continue.
@@ -91,9 +91,9 @@ pub struct SlotStatus {
     pub member: Uuid,
     /// `alive`, `failed` or `filling`.
     pub state: &'static str,
-    /// Share that is filled, from 0 to 1.
+    /// Filled share, from 0 to 1.
     pub filled: f64,
-    /// True if only the regions are filled that the member has missed.
+    /// True if only missed regions are filled.
     pub missed_only: bool,
     /// True if the member was put to standby and not used since.
     pub standby: bool,
@@ -126,7 +126,7 @@ impl Array {
             .push(happening);
     }
 
-    /// Fails the member in `slot`, if the array survives that. A thread that answers a write
+    /// Fails the member in `slot`, if the array survives the failure. A thread that answers a write
     /// afterwards [records the failure](Array::settle) first.
     ///
     /// # Errors
@@ -157,7 +157,7 @@ impl Array {
         Err(self.halt(&why))
     }
 
-    /// Fails the member. Returns false if the array would not have all data without it.
+    /// Fails the member. Returns false if the array needs the member's data.
     fn try_to_drop(&self, slot: usize) -> bool {
         let mut planner = self.planner();
         let before = planner.layout.member_state(slot);
@@ -187,8 +187,8 @@ impl Array {
         *devices = Arc::new(all);
     }
 
-    /// Records the members' states on all members. The data and the bitmap that the states rely on
-    /// are made durable first.
+    /// Records the members' states on all members. The data and the bitmap behind the states are
+    /// made durable first.
     pub(crate) fn commit(&self, book: &mut Book) -> Result<(), ArrayError> {
         loop {
             let failures = self.failures.load(Ordering::SeqCst);
@@ -313,9 +313,9 @@ impl Array {
         })
     }
 
-    /// Adds a device. A failed member comes back, and only the regions that it has missed are
-    /// filled if they are known. Another device takes the place of a failed member and is filled,
-    /// or becomes a spare. Returns a description of the result.
+    /// Adds a device. A failed member comes back, and only the missed regions are filled if these
+    /// are known. Another device takes the place of a failed member and is filled, or becomes a
+    /// spare. Returns a description of the result.
     ///
     /// # Errors
     /// The device has another owner and `force` is false, is too small, or is part of the array
@@ -659,8 +659,8 @@ impl Array {
         Ok(())
     }
 
-    /// Computes an unreadable piece from the other members and writes it again, as md does
-    /// (`fix_read_error` of Linux's raid1.c). If that does not help, the member has failed.
+    /// Computes an unreadable piece from the other members and repeats its write, as md does
+    /// (`fix_read_error` of Linux's raid1.c). If this does not help, the member has failed.
     ///
     /// # Errors
     /// The piece cannot be computed: the device's error.
@@ -674,7 +674,7 @@ impl Array {
         self.mend_or_drop(worker, failed, last)
     }
 
-    /// As [`mend_read`](Array::mend_read), for callers that hold the gate exclusively.
+    /// As [`mend_read`](Array::mend_read), for callers with the gate held exclusively.
     pub(crate) fn mend_or_drop(
         &self,
         worker: &mut Worker,
@@ -711,8 +711,8 @@ impl Array {
         self.settle()
     }
 
-    /// Mends block by block, and only blocks that are unreadable: the other members may have
-    /// unreadable sectors beside them.
+    /// Mends block by block, and only unreadable blocks: the other members may have unreadable
+    /// sectors nearby.
     fn mend(&self, worker: &mut Worker, slot: usize, extent: Extent) -> bool {
         let Some(device) = self.devices()[slot].clone() else {
             return false;
@@ -746,8 +746,8 @@ impl Array {
         true
     }
 
-    /// Plans to compute a piece of a member from the others and to write it. Returns the sector
-    /// behind the written piece; `None` if the piece cannot be computed.
+    /// Plans the computation of a piece of a member from the others, and its write. Returns the
+    /// sector behind the written piece; `None` if the piece cannot be computed.
     fn plan_mend(&self, slot: usize, piece: Extent, plan: &mut Plan) -> Option<Lbn> {
         let mut planner = self.planner();
         if let Some(gears) = planner.layout.gears() {
@@ -887,7 +887,7 @@ pub(crate) fn next_event(book: &mut Book, is_known_to_all: bool) -> Result<(), A
         .map_err(no_randomness)
 }
 
-/// Allocates all the room that the device needs from its file system.
+/// Allocates all room of the device from its file system.
 pub(crate) fn allocate(device: &dyn Device) -> Result<(), ArrayError> {
     let action = "take its room from the file system of";
     device
@@ -895,8 +895,8 @@ pub(crate) fn allocate(device: &dyn Device) -> Result<(), ArrayError> {
         .map_err(|error| ArrayError::device(device.name(), action, error))
 }
 
-/// Copies the members' states to the roster. `before` identifies the latest event that the members
-/// know which fail in this one.
+/// Copies the members' states to the roster. `before` identifies the latest event known to the
+/// members that fail in this one.
 pub(crate) fn note_states(roster: &mut Roster, states: &[MemberState], before: Option<Uuid>) {
     let events = roster.events;
     for (slot, &state) in roster.slots.iter_mut().zip(states) {
@@ -935,8 +935,8 @@ pub(crate) fn note_states(roster: &mut Roster, states: &[MemberState], before: O
     };
 }
 
-/// True if the bitmap has all regions that the member has missed. For that, the member must have
-/// been alive until it failed, and the bitmap must have recorded missed regions from then on.
+/// True if the bitmap has all missed regions of the member. For this, the member must have been
+/// alive until it failed, and the bitmap must have recorded missed regions from then on.
 pub(crate) fn knows_what_it_missed(roster: &Roster, slot: usize, own: &Superblock) -> bool {
     let (failed_at, failed_after) = (
         roster.slots[slot].failed_at,
@@ -975,8 +975,8 @@ pub(crate) fn refuse_owned(device: &dyn Device) -> Result<(), ArrayError> {
 }
 
 /// Writes zeros to both ends of the device, where signatures may stand. The places of own records
-/// are always written. Further blocks, up to `each` bytes from each end, are written only if they
-/// hold other data, so that a sparse file stays sparse.
+/// are always written. Further blocks, up to `each` bytes from each end, are written only over
+/// other data, so a sparse file stays sparse.
 pub(crate) fn wipe(device: &dyn Device, each: u64) -> Result<(), ArrayError> {
     let mut buffer = crate::device::Aligned::default();
     let bytes = device.bytes() / 4096 * 4096;

@@ -19,8 +19,8 @@ type Granule = Box<[u8; GRANULE_BYTES]>;
 type Page = Box<[Option<Granule>; GRANULES]>;
 type Directory = Box<[Option<Page>]>;
 
-/// A device in memory. A device of 24 TB takes no memory until it is written. Beside the granules
-/// it takes at most 3 MB, and 136 bytes for each 64 KiB with a granule.
+/// A device in memory. A device of 24 TB takes no memory before the first write. Beside the
+/// granules a device takes at most 3 MB, and 136 bytes for each 64 KiB with a granule.
 #[derive(Debug, Default)]
 pub struct Memory {
     bytes: u64,
@@ -29,7 +29,7 @@ pub struct Memory {
 
 #[derive(Debug, Default)]
 struct Granules {
-    /// Directories up to the last that was ever written.
+    /// Directories up to the last one ever written.
     directories: Vec<Option<Directory>>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn is_zero(bytes: &[u8]) -> bool {
         .all(|chunk| *chunk == ZEROS[..chunk.len()])
 }
 
-/// Part of a run of bytes that lies in one granule.
+/// Part of a run of bytes in one granule.
 struct Part {
     directory: usize,
     page: usize,

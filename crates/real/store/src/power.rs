@@ -1,13 +1,13 @@
 //! Arrays lose power.
 //!
 //! The fault model, on simulated devices with volatile caches: at any write or flush of any device
-//! all of them stop. Of the writes to a device since its last flush any sector may have landed or
+//! all devices stop. Of the writes to a device since its last flush any sector may have landed or
 //! not, in any of its versions. So writes land in any order, torn at any sector. Members may be
 //! missing when the array is assembled again.
 //!
-//! The tests require two things. Each sector holds the data of the last flush that was answered, or
-//! data that was written since. Parity and copies follow from the data once all members are present
-//! again. Tests with a piece of the machinery left out show that each piece is needed.
+//! The tests require two things. Each sector holds the data of the last answered flush, or newer
+//! data. Parity and copies follow from the data once all members are present again. Tests with a
+//! piece of the machinery left out show the need for each piece.
 
 mod distrust;
 mod gears;
@@ -49,7 +49,7 @@ impl Random {
     }
 }
 
-/// Power of all devices: the number of writes and flushes that are left.
+/// Power of all devices: the number of remaining writes and flushes.
 pub(crate) struct Power(pub(crate) AtomicI64);
 
 impl Power {
@@ -68,7 +68,7 @@ impl Power {
 /// A device with a volatile cache.
 pub(crate) struct Simulated {
     name: String,
-    /// True if requests take time, so that several threads meet.
+    /// True if requests take time, so several threads meet.
     slow: AtomicBool,
     /// True if writes of superblocks do not begin.
     stuck: AtomicBool,
@@ -88,9 +88,9 @@ pub(crate) struct Simulated {
 struct Media {
     durable: Vec<u8>,
     current: Vec<u8>,
-    /// For each sector that was written since the last flush, the versions written.
+    /// For each unflushed sector, the versions written.
     cached: BTreeMap<usize, Vec<[u8; SECTOR]>>,
-    /// Sectors that cannot be read until they are written.
+    /// Sectors unreadable until the next write.
     bad: BTreeSet<usize>,
 }
 
@@ -137,7 +137,7 @@ impl Simulated {
     fn restore(&self, backup: &Media) {
         *self.lock() = backup.clone();
     }
-    /// Cuts the device, or extends it by zeros.
+    /// Cuts the device, or extends the device by zeros.
     fn resize(&self, bytes: u64) {
         let mut media = self.lock();
         media.durable.resize(bytes as usize, 0);
@@ -374,7 +374,7 @@ pub(crate) fn design(layout: &str, chunk: u64, policy: JournalPolicy) -> Design 
         force: false,
         sparse: true,
         member_bytes: Some(96 << 10),
-        // Small regions, so that an unmarked region is not marked by accident with another.
+        // Small regions, so an unmarked region is not marked by accident with another.
         region_bytes: Some(if layout.contains("paraid") {
             4 << 10
         } else {
@@ -436,7 +436,7 @@ struct Tally {
     writes: u64,
     /// Number of flushes by several writers.
     flushes: u64,
-    /// Number of sectors that became zeros.
+    /// Number of zeroed sectors.
     trimmed: u64,
     /// Number of times that each gear was entered.
     low: u64,
@@ -454,7 +454,7 @@ struct Life<'a> {
     power: Arc<Power>,
     random: Random,
     model: Model,
-    /// Rows that were written whole since the last flush.
+    /// Rows written whole since the last flush.
     loose: BTreeSet<u64>,
     /// Device that died by itself.
     died: Option<usize>,
@@ -844,7 +844,7 @@ const GEARED: &[Case] = &[
     },
 ];
 
-/// Number of lives, of five losses each. FULLSTROKE_LIVES raises it.
+/// Number of lives, of five losses each. FULLSTROKE_LIVES raises the number.
 fn lives() -> u64 {
     std::env::var("FULLSTROKE_LIVES")
         .ok()
@@ -932,7 +932,7 @@ fn without_a_piece_of_the_machinery_something_is_lost() {
     }
 }
 
-/// Begins a shift, or continues one. Returns the gear if it was entered now.
+/// Begins a shift, or continues one. Returns the gear at its entry.
 fn shift_on(
     array: &Array,
     worker: &mut Worker,
@@ -958,7 +958,7 @@ fn shift_on(
     Ok(now.filter(|_| now != before))
 }
 
-/// Faults that take too long to meet by chance are provoked in `power/gears.rs`.
+/// Rarer faults are provoked in `power/gears.rs`.
 #[test]
 fn without_a_piece_of_what_keeps_gears_something_is_lost() {
     let mut uncaught = Vec::new();
@@ -1044,9 +1044,9 @@ fn a_member_that_dies_is_done_without_and_a_spare_takes_its_place() {
 
 /// Found when several writers first lived in hundreds of arrays: a writer came while another thread
 /// recorded a failure, and was answered before the record was durable. Power failed, the member was
-/// back, and nothing showed that it had missed a write. A flush gives up the records of earlier
-/// changes and then writes a marker. If the marker fails, the given-up records no longer count, nor
-/// do the other records of the failed member.
+/// back, and nothing showed the missed write. A flush gives up the records of earlier changes and
+/// then writes a marker. If the marker fails, the given-up records no longer count, nor do the
+/// other records of the failed member.
 #[test]
 fn a_member_that_fails_while_a_flush_marks_its_journal_leaves_no_record_counted() {
     let (array, devices, mut worker) = made("raid5", 4, 0);
@@ -1268,7 +1268,7 @@ fn writers_beside_each_other_keep_redundancy_right_while_members_fail_and_are_fi
     let (array, devices, mut worker) = made("raid6", 5, 0);
     let sectors = array.capacity().0;
     let ended = AtomicBool::new(false);
-    // Each writer has every fourth run of five sectors to itself, so that rows are shared.
+    // Each writer has every fourth run of five sectors to itself, so rows are shared.
     let mine = |writer: u64| (writer * 5..sectors - 5).step_by(20).collect::<Vec<u64>>();
     std::thread::scope(|scope| {
         let writers = (0..4).map(|writer| {

@@ -1,6 +1,6 @@
 //! Serves an array over NBD, and as a block device of ublk.
 //!
-//! Threads that all clients share carry out their requests and answer them: 16 threads, as in
+//! Threads shared by all clients carry out their requests and answer them: 16 threads, as in
 //! nbdkit. Another thread fills members and clears marks. One more reports events and runs the
 //! command of `on_failure`.
 
@@ -35,7 +35,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-/// Number of requests that are carried out at a time.
+/// Number of concurrent requests.
 const WORKERS: usize = 16;
 /// Interval between checks for signals and events.
 const LOOK: Duration = Duration::from_millis(50);
@@ -44,9 +44,9 @@ const TIDY: Duration = Duration::from_secs(1);
 /// Longest time to wait for requests in progress at the end.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// Kinds of events that are reported to the operator by `on_failure`: members fail or were missing
-/// when the array was assembled, the array halts, redundancy does not follow from the data, a spare
-/// is used, a member is filled.
+/// Kinds of events reported to the operator by `on_failure`: members fail or were missing when the
+/// array was assembled, the array halts, redundancy does not follow from the data, a spare is used,
+/// a member is filled.
 pub const TOLD: [&str; 6] = [
     "failed", "degraded", "halted", "mismatch", "spare", "filled",
 ];
@@ -62,12 +62,11 @@ pub struct Serve {
     pub control: PathBuf,
     /// Address of the page for Prometheus.
     pub metrics: Option<SocketAddr>,
-    /// Clients that TCP sockets admit, and the encryption of connections.
+    /// Admission of clients over TCP, and encryption of connections.
     pub admission: Admission,
-    /// Idle time after which members are put to standby; see
-    /// [`check_standby`](crate::check_standby).
+    /// Idle time before members are put to standby; see [`check_standby`](crate::check_standby).
     pub standby_after: Option<fullstroke_units::Duration>,
-    /// Time limit of requests to a device that is added; zero for no limit.
+    /// Time limit of requests to an added device; zero for no limit.
     pub member_timeout: Duration,
     /// Shell command for events of the kinds in [`TOLD`].
     pub on_failure: Option<String>,
@@ -87,12 +86,12 @@ pub struct Serving {
     pub metrics: Option<String>,
     /// True if transfers are carried out at the same time, by io_uring.
     pub parallel: bool,
-    /// Warnings about sockets that are open to other hosts.
+    /// Warnings about sockets open to other hosts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// State that all threads share.
+/// Shared state of all threads.
 pub(crate) struct Server {
     pub(crate) array: Array,
     pub(crate) jobs: Jobs,
@@ -297,7 +296,7 @@ impl Server {
         }
     }
 
-    /// Reports the members that were missing when the array was assembled.
+    /// Reports the members missing since the assembly.
     fn say_what_is_missing(&self) {
         for (slot, status) in self.array.status().slots.into_iter().enumerate() {
             if status.state == "failed" {

@@ -1,14 +1,14 @@
 //! Finds the owner of a device, from the signatures of file systems, arrays, volume managers and
 //! partition tables.
 //!
-//! The places are those that `blkid` looks at (util-linux, libblkid), for formats that are found on
-//! Linux machines. Comments in the table name the source of a place.
+//! The places are those that `blkid` looks at (util-linux, libblkid), for formats of Linux
+//! machines. Comments in the table name the source of a place.
 
 use crate::Device;
 use std::io;
 use std::ops::Range;
 
-/// Point from which a place is counted.
+/// Origin of a place.
 #[derive(Clone, Copy, Debug)]
 enum From {
     /// The first byte.
@@ -17,7 +17,7 @@ enum From {
     End(u64),
 }
 
-/// Bytes that identify an owner.
+/// Identifying bytes of an owner.
 struct Signature {
     owner: &'static str,
     from: From,
@@ -198,9 +198,9 @@ const ZFS_LABEL_BYTES: u64 = 256 << 10;
 /// Size of the second half of a ZFS label: uberblocks, of 1 KiB or more each.
 const UBERBLOCKS_BYTES: u64 = 128 << 10;
 
-/// Length at either end that contains the array's own copies; `destroy` fills it with zeros.
+/// Length of the part at either end with the array's own copies; `destroy` writes zeros there.
 pub(crate) const OWN_BYTES: u64 = 1 << 20;
-/// Length at either end that contains all signatures; `create` fills it with zeros. VMFS has a
+/// Length of the part at either end with all signatures; `create` writes zeros there. VMFS has a
 /// signature at 2 MiB.
 pub(crate) const LOOKED_AT_BYTES: u64 = 4 << 20;
 
@@ -250,17 +250,17 @@ pub fn owners(device: &dyn Device) -> io::Result<Vec<&'static str>> {
     Ok(found)
 }
 
-/// Largest device that is read as a whole to find data.
+/// Largest device to read as a whole in search of data.
 const READ_WHOLE_BYTES: u64 = 256 << 20;
-/// Length that is read at the beginning of a larger device. Superblock, bitmap and journal will be
-/// there (the journal has at most 16 MiB).
+/// Length to read at the beginning of a larger device. Superblock, bitmap and journal will be there
+/// (the journal has at most 16 MiB).
 const READ_HEAD_BYTES: u64 = 24 << 20;
 /// Number of samples between there and the end of the device, at even distances.
 const SAMPLES: u64 = 256;
 const SAMPLE_BYTES: u64 = 64 << 10;
 
-/// Returns the first byte that is not zero. A small device is searched as a whole, a large one at
-/// either end and in samples between.
+/// Returns the first nonzero byte. A small device is searched as a whole, a large one at either end
+/// and in samples between.
 ///
 /// # Errors
 /// The device's.
@@ -287,7 +287,7 @@ pub(crate) fn first_data(device: &dyn Device) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Returns the first byte from `at` on that may not be zero.
+/// Returns the first possibly nonzero byte from `at` on.
 fn next_data(device: &dyn Device, at: u64) -> u64 {
     match device.next_data(at, device.bytes().saturating_sub(at)) {
         Ok(Some(run)) => run.start,

@@ -16,8 +16,8 @@ const OWNER: u32 = 0o600;
 /// Largest length of a file. ext4 has no files of 16 TiB, and drives are larger.
 const FILE_BYTES_MAX: u64 = 8 << 40;
 
-/// A device in a file as long as the device, of which only written parts take room. A device of
-/// more than 8 TiB has several files: `drive`, `drive.1`, and so on.
+/// A device in a sparse file as long as the device; only written parts take room. A device of more
+/// than 8 TiB has several files: `drive`, `drive.1`, and so on.
 ///
 /// Behind the bytes is a tail, whose room is in the last file.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct SparseFile {
     /// Files, each of `file_bytes`, except the last.
     files: Vec<File>,
     lengths: Lengths,
-    /// Claims, one for each file. They keep out a second server, a replay and `array create`.
+    /// Claims, one for each file. The claims keep out a second server, a replay and `array create`.
     _claims: Vec<Claim>,
 }
 
@@ -40,10 +40,10 @@ pub(crate) struct Lengths {
     file_bytes: u64,
 }
 
-/// Part of a run of bytes that lies in one file.
+/// Part of a run of bytes in one file.
 struct Part {
     file: usize,
-    /// First byte in that file.
+    /// First byte in the file.
     offset: u64,
     /// Bytes within the run.
     of_run: Range<u64>,
@@ -82,7 +82,7 @@ impl Lengths {
 }
 
 impl SparseFile {
-    /// Opens the files at `path`, or makes empty ones, for so many bytes and a tail behind them.
+    /// Opens the files at `path`, or makes empty ones, for so many bytes and a tail behind these.
     ///
     /// # Errors
     /// The host's, for example for a missing folder.
@@ -131,8 +131,7 @@ impl SparseFile {
         })
     }
 
-    /// Describes the fault of the files at `path`, if they are missing or too short. The tail may
-    /// be missing.
+    /// Describes the fault of missing or too short files at `path`. The tail may be missing.
     pub(crate) fn complaint(path: &Path, lengths: Lengths) -> Option<String> {
         let mut files = lengths.of(path);
         files.find_map(|(path, _, length)| match fs::metadata(&path) {

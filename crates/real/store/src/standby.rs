@@ -1,20 +1,20 @@
 //! Stops the platters of idle members. Disks get no such commands unless the user has asked for
 //! standby.
 //!
-//! - [`Attended`] is a device that can be stopped. It counts its requests, and holds up new
-//!   requests while it is being stopped.
+//! - [`Attended`] is a stoppable device. An attended device counts its requests, and holds up new
+//!   requests during a stop.
 //! - [`Watch`] decides when to stop a device, by the policies of simulated drives
-//!   ([`fullstroke_drive::spin_down`]). It has no clock: the caller passes `now`, and the
+//!   ([`fullstroke_drive::spin_down`]). A watch has no clock: the caller passes `now`, and the
 //!   [`Reading`] of each device.
-//! - [`Array::rest`] stops the devices that are due, [`Array::stand_by`] all devices now.
+//! - [`Array::rest`] stops the due devices, [`Array::stand_by`] all devices now.
 //!
 //! # Accesses that wake a disk
 //! These accesses wake a disk: clients' reads and writes, the mark of a region on all members
 //! before its first write, superblocks when members change or the array is stopped, and filling. A
-//! flush wakes no disk: a disk is stopped only when all its writes are durable, so that there is
-//! nothing to flush until the next write. Marks are cleared, and journal records given up, some
-//! seconds after the last write. This is before the shortest time that is accepted.
-//! [`Array::stand_by`] does both first.
+//! flush wakes no disk: a disk is stopped only when all its writes are durable, so there is nothing
+//! to flush until the next write. Marks are cleared, and journal records given up, some seconds
+//! after the last write. This is before the shortest accepted time. [`Array::stand_by`] does both
+//! first.
 
 use crate::array::Array;
 use crate::transfer::Direction;
@@ -38,10 +38,10 @@ const ROUND_TRIP: Duration = Duration::from_secs(60);
 /// required quiet ones.
 const LOOKS: usize = 5;
 
-/// Use of a device, and the means to stop it.
+/// Use of a device, and its means to stop.
 pub struct Standby {
     stops: Box<dyn Stops>,
-    /// Number of reads and writes that have begun.
+    /// Number of begun reads and writes.
     begun: AtomicU64,
     under_way: AtomicU32,
     /// Number of beginnings and ends of writes, and its value when the last successful flush began.
@@ -53,7 +53,7 @@ pub struct Standby {
     stands: AtomicBool,
 }
 
-/// An access in progress, until it is dropped.
+/// An access in progress, ended when dropped.
 pub(crate) struct Use<'a>(&'a Standby, Option<Direction>);
 
 /// State of a device for a [`Watch`].
@@ -70,7 +70,7 @@ pub(crate) enum Stopped {
     Now,
     /// The device stood already.
     Before,
-    /// The device is in use, or has writes that are not durable.
+    /// The device is in use, or has undurable writes.
     Busy,
 }
 
@@ -145,8 +145,8 @@ impl Standby {
         Ok(())
     }
 
-    /// Stops the device. It is not stopped if it is in use, has been used since its reading said
-    /// `begun`, or has writes that are not durable.
+    /// Stops the device. A device in use, used since its reading `begun`, or with undurable writes
+    /// is not stopped.
     pub(crate) fn stop(&self, begun: Option<u64>) -> Result<Stopped, StandbyError> {
         let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         if self.stands() {
@@ -178,14 +178,14 @@ impl Drop for Use<'_> {
     }
 }
 
-/// A device that can be stopped.
+/// A stoppable device.
 pub struct Attended<D> {
     device: D,
     standby: Standby,
 }
 
 impl<D: Device> Attended<D> {
-    /// Wraps `device`, which `stops` can stop. Nothing is sent to the device.
+    /// Wraps `device` with its means `stops` to stop. Nothing is sent to the device.
     pub fn new(device: D, stops: Box<dyn Stops>) -> Attended<D> {
         Attended {
             device,
@@ -259,10 +259,10 @@ struct Timer {
 }
 
 impl Watch {
-    /// Makes a watch that stops each device after the same idle time.
+    /// Makes a watch with the same idle time for each device.
     ///
     /// # Errors
-    /// The time is so short that disks would do little but stop and start.
+    /// The time is too short: disks would do little but stop and start.
     pub(crate) fn new(after: Duration) -> Result<Watch, ArrayError> {
         policy(after).map(|_| Watch {
             after,
@@ -273,7 +273,7 @@ impl Watch {
     /// Returns true if the device is to be stopped now. The idle time of a new device begins now.
     ///
     /// # Errors
-    /// None that [`new`](Watch::new) has not returned.
+    /// None beyond those of [`new`](Watch::new).
     pub(crate) fn look(
         &mut self,
         now: Time,
@@ -297,7 +297,7 @@ impl Watch {
             .is_some_and(|timer| timer.look(now, reading)))
     }
 
-    /// Notes that the device refused to stop. It gets no further requests to stop.
+    /// Notes the refusal of a device to stop. The device gets no further requests to stop.
     pub(crate) fn refused(&mut self, device: &str) {
         if let Some(timer) = self.timers.get_mut(device) {
             timer.refused = true;
@@ -345,7 +345,7 @@ fn policy(after: Duration) -> Result<Box<dyn SpinDown>, ArrayError> {
 /// Checks that all devices can be stopped after the idle time `after`. Stops nothing.
 ///
 /// # Errors
-/// The device that cannot be stopped, and the reason; or the time is too short.
+/// A device that cannot be stopped, with the reason; or the time is too short.
 pub fn check_standby(after: Duration, devices: &[Arc<dyn Device>]) -> Result<(), ArrayError> {
     policy(after)?;
     devices.iter().try_for_each(|device| can_stand(&**device))
@@ -379,7 +379,7 @@ impl Array {
         present.chain(spares).collect()
     }
 
-    /// Stops the devices that are due.
+    /// Stops the due devices.
     ///
     /// # Errors
     /// A device could not be flushed.

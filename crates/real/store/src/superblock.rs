@@ -14,8 +14,8 @@
 //!
 //! Numbers are little-endian. Two copies stand at 4 KiB from the start and 16 KiB before the end.
 //! Each change goes to the older copy, and is flushed before the next change goes to the other. So
-//! one copy is always whole. Arrays of version 1 are read, and become version 2 when they are
-//! assembled.
+//! one copy is always whole. Arrays of version 1 are read, and become version 2 during their
+//! assembly.
 //!
 //! # Events
 //! A change of the roster is an event. Each event is written twice, as two numbers. First every
@@ -23,16 +23,16 @@
 //! is written after that. Each number has a random [id](Stamp), and contains the id of the number
 //! before.
 //!
-//! A member may be one number behind because it was interrupted while the event was written. In
-//! this case the newest superblock names the member's id as the number before. A member that was
-//! restored from a backup of an earlier assembly is at least two numbers behind. Two members with
-//! the same number and different ids have been used apart from each other.
+//! An interrupted write of an event may leave a member one number behind. In this case the newest
+//! superblock names the member's id as the number before. A member restored from a backup of an
+//! earlier assembly is at least two numbers behind. Two members with the same number and different
+//! ids have been used apart from each other.
 //!
 //! # Doubts
-//! If the size of a member or its copies changed, the member was cut, or another program has
-//! written to it ([`Copies::doubts`]). A write that was torn by a loss of power leaves the magic at
-//! the beginning of a copy, because a sector is written whole. So a copy without the magic was not
-//! torn, but overwritten or cut off.
+//! If the size of a member or its copies changed, the member was cut, or overwritten by another
+//! program ([`Copies::doubts`]). A write torn by a loss of power leaves the magic at the beginning
+//! of a copy, because a sector is written whole. So a copy without the magic was not torn, but
+//! overwritten or cut off.
 
 use crate::label::{self, Label};
 use crate::{ArrayError, Device};
@@ -43,13 +43,13 @@ use std::io::{self, Read as _};
 use std::str::FromStr;
 
 pub(crate) const MAGIC: [u8; 8] = *b"fsarray1";
-/// Version that is written; version 1 is read, too.
+/// Version of new superblocks; version 1 is read, too.
 const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 64;
 /// Size of a copy.
 pub(crate) const SUPERBLOCK_BYTES: u64 = 16 << 10;
-/// First byte of the first copy. The sectors before it stay zero, so that no program takes the
-/// device for a boot disk.
+/// First byte of the first copy. The sectors before it stay zero, so no program takes the device
+/// for a boot disk.
 pub(crate) const START_BYTES: u64 = 4096;
 
 /// Identifier of an array or a member.
@@ -125,11 +125,11 @@ impl<'de> Deserialize<'de> for Uuid {
     }
 }
 
-/// Changes that are written to the journal before they are made.
+/// Changes to write to the journal first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JournalPolicy {
-    /// All changes except rows that are written whole while all members are present.
+    /// All changes except writes of whole rows with all members present.
     #[default]
     Partial,
     /// All changes.
@@ -148,9 +148,9 @@ pub enum SlotState {
     Failed,
     /// The member is being filled.
     Filling {
-        /// Number of sectors that are filled.
+        /// Number of filled sectors.
         done_sectors: u64,
-        /// True if only regions are filled that the member has missed: see the bitmap.
+        /// True if only missed regions are filled: see the bitmap.
         missed_only: bool,
     },
 }
@@ -166,7 +166,7 @@ pub struct Stamp {
     pub is_known_to_all: bool,
 }
 
-/// Description of the device that holds the superblock.
+/// Description of the superblock's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Own {
     /// The device's size in bytes.
@@ -193,14 +193,14 @@ pub struct Slot {
     pub sectors: u64,
     /// State of the slot.
     pub state: SlotState,
-    /// Count of events that first recorded the failure; 0 unless the member has failed.
+    /// Count of events in the first record of the failure; 0 unless the member has failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_at: u64,
-    /// Identifier of the event before the failure. A member that was alive until it failed knows
-    /// this event.
+    /// Identifier of the event before the failure. A member alive until its failure knows this
+    /// event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_after: Option<Uuid>,
-    /// Rates that were measured when the array was made; `None` without a measurement.
+    /// Rates measured when the array was made; `None` without a measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
 }
@@ -218,13 +218,13 @@ pub struct Measured {
     pub inner_bytes_per_s: u64,
     /// Outer over inner rate at the edges: a 95 % interval.
     pub ratio_interval: (f64, f64),
-    /// Number of zones that could be told apart.
+    /// Number of distinguishable zones.
     pub zones: u32,
     /// Duration of the measurement.
     pub seconds: f64,
 }
 
-/// A spare: a member that waits for another to fail.
+/// A spare, for the place of a failed member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spare {
     /// Identifier of the member.
@@ -236,9 +236,9 @@ pub struct Spare {
 /// The low gear: standing members are not written to, and know of no later event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LowGear {
-    /// Count of events that first recorded the low gear.
+    /// Count of events in the first record of the low gear.
     pub since: u64,
-    /// Slots of the members that stand.
+    /// Slots of the standing members.
     pub standing: Vec<usize>,
 }
 
@@ -260,7 +260,7 @@ pub struct Roster {
     pub stamp: Option<Stamp>,
     /// True if the array was stopped properly.
     pub clean: bool,
-    /// Changes that go through the journal.
+    /// Changes to write to the journal first.
     pub journal: JournalPolicy,
     /// First byte of the bitmap on each member.
     pub bitmap_at: u64,
@@ -276,8 +276,8 @@ pub struct Roster {
     pub data_at: u64,
     /// Granularity of requests to members, in bytes.
     pub block_bytes: u64,
-    /// Count of events since which the bitmap records the regions that failed members miss; `None`
-    /// while all members are present.
+    /// Count of events at the beginning of the bitmap's record of missed regions; `None` while all
+    /// members are present.
     pub missed_since: Option<u64>,
     /// Slots, in order.
     pub slots: Vec<Slot>,
@@ -293,10 +293,10 @@ pub struct Roster {
 pub(crate) enum Knowledge {
     /// The member was part of the array to the end.
     Fresh,
-    /// The member is one event behind, because it was interrupted while the event was written. No
-    /// data was written after the event.
+    /// The member is one event behind, because the write of the event was interrupted. No data was
+    /// written after the event.
     Interrupted,
-    /// The member has missed an event, or nothing proves that it has not.
+    /// The member has missed an event, or may have missed one.
     Behind,
     /// The member and the others have been used apart from each other.
     Apart,
@@ -412,9 +412,10 @@ impl Roster {
     }
 }
 
-/// Upper bound of the count of events: no array reaches it, because each event takes some flushes.
+/// Upper bound of the count of events: no array reaches this number, because each event takes some
+/// flushes.
 const EVENTS_MOST: u64 = 999_999_999_999;
-/// Number of bytes of a device's path that are always kept.
+/// Number of bytes of a device's path to keep in any case.
 const NAME_LEAST_BYTES: usize = 24;
 
 /// A member's superblock.
@@ -440,8 +441,8 @@ pub struct Copies {
     pub newest: usize,
     /// True for each copy that is whole.
     pub whole: [bool; 2],
-    /// Reasons why the device may not hold the data that its superblock promises: its size, or a
-    /// missing copy. Empty without doubts.
+    /// Reasons why the device may not hold its superblock's data: its size, or a missing copy.
+    /// Empty without doubts.
     pub doubts: Vec<String>,
     /// Member in the device's [label](crate::label); `None` if the device has no label of this
     /// array.
@@ -560,7 +561,7 @@ impl Superblock {
 }
 
 /// Returns the check sum of all bytes but the magic, the version and the sum itself. The version is
-/// left out, so that an unknown version is recognised as such and does not look like damage.
+/// left out, so an unknown version is recognised as such and does not look like damage.
 fn check_sum(bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes[12..16]);
@@ -619,7 +620,7 @@ impl Copy {
 /// Reads the superblocks of a device; `None` without any.
 ///
 /// # Errors
-/// The device's, or a version that is not known.
+/// The device's, or an unknown version.
 pub fn read(device: &dyn Device) -> Result<Option<Copies>, ArrayError> {
     let bytes = device.bytes();
     if bytes < START_BYTES + 2 * SUPERBLOCK_BYTES {
@@ -725,7 +726,7 @@ fn doubts(
     Ok(doubts)
 }
 
-/// Writes one copy. The caller flushes it before the next.
+/// Writes one copy. The caller flushes the device before the next write.
 pub(crate) fn write(device: &dyn Device, copy: usize, encoded: &[u8]) -> io::Result<()> {
     let mut buffer = crate::device::Aligned::default();
     let bytes = buffer.of(encoded.len());
@@ -795,7 +796,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A superblock of version 2, with all fields that version 1 does not have.
+    /// A superblock of version 2, with all its new fields.
     fn sample_of_version_2(events: u64) -> Superblock {
         let mut sample = sample(events);
         sample.own = Some(Own {

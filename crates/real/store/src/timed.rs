@@ -1,11 +1,10 @@
-//! Devices that hang: a request that takes longer than a limit counts as failed.
+//! Devices that hang: a request that exceeds its time limit counts as failed.
 //!
-//! A thread that waits for the kernel cannot be interrupted. So another thread makes the request,
-//! with memory of its own, and the caller waits no longer than the limit. After that the device has
+//! A thread waiting for the kernel cannot be interrupted. So another thread makes the request, with
+//! memory of its own, and the caller waits no longer than the limit. After that the device has
 //! hung: this request and all later ones fail at once, as with an I/O error, and the array
-//! continues without the member. The thread that hangs stays behind with its memory, and ends when
-//! the kernel releases it. Requests that go through io_uring have the same limit
-//! (`transfer/ring.rs`).
+//! continues without the member. The hanging thread stays behind with its memory, and ends when the
+//! kernel releases it. Requests through io_uring have the same limit (`transfer/ring.rs`).
 
 use crate::Device;
 use crate::device::Aligned;
@@ -27,12 +26,12 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Longest time that a request may take.
+    /// Longest time of a request.
     pub fn each(&self) -> Duration {
         self.each
     }
 
-    /// Notes that a request took longer.
+    /// Notes that a request exceeded the limit.
     pub(crate) fn hang(&self) {
         self.has_hung.store(true, Ordering::SeqCst);
     }

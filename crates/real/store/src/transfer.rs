@@ -28,7 +28,7 @@ pub(crate) struct Transfer {
     pub(crate) sectors: Sectors,
 }
 
-/// A transfer that failed, also in all retries.
+/// A transfer with failures in all attempts.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) transfer: Transfer,
@@ -65,7 +65,7 @@ impl Carrier {
         self.ring.is_some()
     }
 
-    /// Carries out all `transfers`. Returns those that failed.
+    /// Carries out all `transfers`. Returns the failed ones.
     pub(crate) fn carry(
         &mut self,
         direction: Direction,
@@ -110,7 +110,7 @@ impl Carrier {
     }
 }
 
-/// Repeats an action that fails, before it counts as failed.
+/// Repeats a failing action up to [`RETRIES`] times.
 pub(crate) fn persistently<E>(mut act: impl FnMut() -> Result<(), E>) -> Result<(), E> {
     let mut result = act();
     for _ in 0..RETRIES {

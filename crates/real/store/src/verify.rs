@@ -1,4 +1,4 @@
-//! Compares parity and copies with the data that they follow from.
+//! Compares parity and copies with their data.
 //!
 //! The comparison knows no layout: it plans a write of the present data. The plan tells the right
 //! parity and copies, and their places.
@@ -20,20 +20,19 @@ const BATCH_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
 /// Largest number of listed mismatches; all are counted.
 const LISTED: usize = 16;
 
-/// Makes a plan, and makes it again if a member has changed since.
+/// Makes a plan; another call makes a new plan after a change of a member.
 type Makes<'a> = dyn FnMut(&mut Plan) -> Result<(), ArrayError> + 'a;
 
 /// Results of a comparison of redundancy with data.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct Comparison {
-    /// Sectors of the array's addresses that were compared.
+    /// Compared sectors of the array's addresses.
     pub compared_sectors: u64,
-    /// Sectors of parity, copies or data that contradict the rest, or could not be read.
+    /// Sectors of parity, copies or data in contradiction to the rest, or unreadable.
     pub mismatched_sectors: u64,
-    /// Mismatched sectors that were left as they are, because nothing proves which of the sectors
-    /// is wrong.
+    /// Mismatched sectors left as they are, because nothing proves which of the sectors is wrong.
     pub undecided_sectors: u64,
-    /// Mismatched sectors that were written again.
+    /// Mismatched sectors written again.
     pub repaired_sectors: u64,
     /// Failed reads of data, parity and copies, of up to 1 MiB each. Unreadable data is computed
     /// from the other members and written again, as for a client's read. Unreadable redundancy is
@@ -43,18 +42,18 @@ pub struct Comparison {
     pub first: Vec<Mismatch>,
 }
 
-/// A run of sectors of a member that contradicts the other members.
+/// A run of sectors of a member in contradiction to the other members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
     /// Slot of the member.
     pub slot: usize,
-    /// First sector of the run on that member, counted from its data.
+    /// First sector of the run on the member, counted from its data.
     pub lbn: Lbn,
     /// Address of the run in the array, in sectors. For parity: the address of the row's first data
     /// in the same column. `None` in arrays with gears.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<Lbn>,
-    /// True if nothing proves that this run is the wrong one.
+    /// True if nothing proves this run wrong.
     pub undecided: bool,
 }
 
@@ -80,8 +79,8 @@ impl Array {
     /// instead of addresses: native rows first, then rows of the soft state.
     ///
     /// # Errors
-    /// Members are missing, so that there is nothing to compare with. Or data can neither be read
-    /// nor be computed.
+    /// Members are missing, so there is nothing to compare with. Or data can neither be read nor be
+    /// computed.
     pub fn scrub_step(
         &self,
         worker: &mut Worker,
@@ -226,8 +225,8 @@ impl Array {
         }
     }
 
-    /// Determines the wrong sectors among those that contradict each other, and writes them again
-    /// as far as `repair` allows.
+    /// Determines the wrong sectors among contradicting ones, and repairs as far as `repair`
+    /// allows.
     fn judge(
         &self,
         start: Lbn,
@@ -271,8 +270,8 @@ impl Array {
         Ok(())
     }
 
-    /// Compares the bytes that the plan would write with the present bytes. This proves only one
-    /// fault: that unreadable sectors must be written again.
+    /// Compares the bytes of the planned write with the present bytes. This proves only one fault:
+    /// unreadable sectors must be written again.
     fn compare_written(
         &self,
         worker: &mut Worker,
@@ -384,8 +383,8 @@ impl Array {
         Ok(Some(next))
     }
 
-    /// Mends the rows of these regions. Native rows come first, because parity of the soft state
-    /// follows from them.
+    /// Mends the rows of these regions. Native rows come first, because these are the source of the
+    /// soft state's parity.
     fn mend_rows_in(
         &self,
         worker: &mut Worker,

@@ -28,7 +28,7 @@ fn open_degraded(sample: Sample, folder: &Path) -> Result<(Store, OpenReport), S
     Store::open((sample.shape)(), &location, "0123", opening)
 }
 
-/// Blocks of 512 bytes that an empty drive's file takes: its label.
+/// Blocks of 512 bytes of an empty drive's file: its label.
 const LABEL_BLOCKS: u64 = 8;
 
 /// Makes a closed store full of a pattern.
@@ -576,7 +576,7 @@ fn two_regions() -> fullstroke_volume::Shape {
     common::volume("raid1", serde_json::json!({}), vec![drive(), drive()])
 }
 
-/// A host's disk that makes nothing durable before the test allows it.
+/// A host's disk whose flushes wait for the test.
 struct HeldUp(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
 
 impl fullstroke_store::Device for HeldUp {
@@ -893,7 +893,7 @@ fn a_replaced_volume_is_emptied_and_filled_with_sound_parity_of_its_own() {
     assert!(all_of(&mut store) == bytes);
 }
 
-/// Returns the number of sectors that equal `bytes`, and the number of lost ones. Others are an
+/// Returns the number of sectors equal to `bytes`, and the number of lost ones. Others are an
 /// error.
 fn right_and_lost(store: &mut Store, bytes: &[u8]) -> (usize, usize) {
     let (mut right, mut lost) = (0, 0);
@@ -911,7 +911,7 @@ fn right_and_lost(store: &mut Store, bytes: &[u8]) -> (usize, usize) {
     (right, lost)
 }
 
-/// Volumes, the drives that fail first, and one that they need then.
+/// Volumes, the first drives to fail, and one drive needed then.
 const TOO_MANY: &[(&str, &[&str], &str)] = &[
     ("raid1", &["0", "1"], "2"),
     ("raid10", &["1"], "0"),
@@ -922,7 +922,7 @@ const TOO_MANY: &[(&str, &[&str], &str)] = &[
     ("raid1 in raid5", &["0.0", "0.1", "1.0"], "1.1"),
 ];
 
-/// Restores the drive, and begins to fill the outermost member that is empty as a consequence.
+/// Restores the drive, and begins to fill the outermost member emptied as a consequence.
 fn begin_to_fill(store: &mut Store, drive: &str) -> Vec<usize> {
     store.restore_member(&path(drive)).unwrap();
     loop {

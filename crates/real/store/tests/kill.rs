@@ -1,8 +1,8 @@
-//! A process that serves a volume is killed repeatedly, at any moment.
+//! The server of a volume is killed repeatedly, at any moment.
 //!
-//! The test runs itself as the process: it writes, fills members and makes data durable. It reports
-//! on a pipe each act before and after it. Then it is killed without warning; this process opens
-//! the folder and checks the data. Each sector identifies the write that made it. The sector must
+//! The test runs itself as the process: it writes, fills members and makes data durable. A pipe
+//! tells the beginning and end of each act. Then the process is killed without warning; this
+//! process opens the folder and checks the data. Each sector identifies its write. The sector must
 //! hold the last completed write, or the one in progress. `FULLSTROKE_KILLS` sets how many times
 //! each volume is killed in each state (default 10).
 
@@ -42,7 +42,7 @@ fn open(sample: Sample, folder: &Path) -> (Store, OpenReport) {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// No test by itself: the process that is killed.
+/// No test by itself: the process to be killed.
 #[test]
 fn the_process_that_is_killed() {
     let Ok(argument) = std::env::var(CHILD) else {
@@ -99,11 +99,11 @@ fn fill_some(store: &mut Store, random: &mut Random) {
     }
 }
 
-/// A volume that is served by processes that are killed.
+/// A volume whose servers are killed.
 struct Volume {
     sample: Sample,
     folder: tempfile::TempDir,
-    /// For each sector, the version that was completed last.
+    /// For each sector, the last completed version.
     versions: Vec<u64>,
     next_version: u64,
     random: Random,
@@ -158,7 +158,7 @@ impl Volume {
         self.look(under_way);
     }
 
-    /// Returns the whole lines that the process wrote.
+    /// Returns the whole lines of the process.
     fn serve_for(&self, pause: Duration) -> Vec<String> {
         let argument = format!(
             "{}|{}|{}",

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 const SECTOR: usize = 512;
 const MEMBERS: usize = 4;
 
-/// Returns a sector that contains its number, and that no parity of other sectors equals.
+/// Returns a sector with its number, unlike any parity of other sectors.
 fn numbered(number: u64) -> [u8; SECTOR] {
     let mut sector = [0; SECTOR];
     let mut state = number;

@@ -80,7 +80,7 @@ fn check(medium: &dyn Device, acts: &[Act]) {
     check_runs(medium, &model);
 }
 
-/// Runs with data are in order, and contain all sectors that are not zero.
+/// Runs with data are in order, and contain all nonzero sectors.
 fn check_runs(medium: &dyn Device, model: &BTreeMap<u64, u8>) {
     let (mut at, mut covered) = (0, 0);
     while let Some(run) = medium.next_data(at * 512, (CAPACITY - at) * 512).unwrap() {

@@ -223,7 +223,7 @@ impl Trial {
         }
     }
 
-    /// Opens the volume again without closing it, as after a kill.
+    /// Opens the volume again without a close, as after a kill.
     fn reopen(&mut self) {
         if self.location != Location::Memory {
             // Releases the lock of the folder.
@@ -232,8 +232,8 @@ impl Trial {
         }
     }
 
-    /// Checks that written data is there, that everything else is zero, and that redundancy
-    /// follows. Checks the same when all members are alive again.
+    /// Checks three things: written data is there, everything else is zero, and redundancy follows.
+    /// Checks the same when all members are alive again.
     fn finish(mut self) {
         self.check();
         loop {
@@ -278,7 +278,7 @@ impl Trial {
         self.check_allocation();
     }
 
-    /// Checks that runs cover the volume in order, that neighbours differ, and that runs without
+    /// Checks three things: runs cover the volume in order, neighbours differ, and runs without
     /// room are zero.
     fn check_allocation(&mut self) {
         let mut runs = Vec::new();

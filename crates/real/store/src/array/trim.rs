@@ -24,9 +24,9 @@ impl Array {
                 .all(|device| device.as_ref().is_some_and(|device| device.trims()))
     }
 
-    /// Gives back the room of the bytes, as far as that is simple: only whole rows, whose parity
-    /// becomes zeros too, and nothing while a member is missing. Discarded bytes read as zeros, the
-    /// others as before.
+    /// Gives back the room of the bytes in simple cases: only of whole rows, whose parity becomes
+    /// zeros too, and not while a member is missing. Discarded bytes read as zeros, the others as
+    /// before.
     ///
     /// # Errors
     /// As [`write`](Array::write).

@@ -11,14 +11,14 @@ use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Detail, Layout, ParityRows, Piece, Place, Plan};
 use std::ops::ControlFlow;
 
-/// Length of the buffer of zeros for extents that cannot become holes: 64 KiB.
+/// Length of the buffer for writes of zeros: 64 KiB.
 const ZEROS: usize = 64 << 10;
 
-/// A layout, its members, and the memory that its plans need.
+/// A layout, its members, and the memory of its plans.
 pub(crate) struct Array {
     pub(crate) layout: Box<dyn Layout>,
     pub(crate) members: Vec<Node>,
-    /// Size of the rows that are discarded and compared as a whole; `None` without parity.
+    /// Size of a row, the unit of discards and comparisons; `None` without parity.
     pub(crate) rows: Option<ParityRows>,
     pub(crate) plan: Plan,
     pub(crate) scratch: Vec<u8>,
@@ -44,8 +44,8 @@ impl Array {
         }
     }
 
-    /// True if the volume has parity, and some data exists only as parity: it lacks a member, or
-    /// members are in standby.
+    /// True if the volume has parity, and some data exists only as parity: a member is missing or
+    /// in standby.
     pub(crate) fn has_degraded_parity(&self) -> bool {
         self.rows.is_some() && (self.is_impaired() || self.reads_soft())
     }
@@ -135,7 +135,7 @@ impl Array {
     /// independent. So all strands may read, then all compute, then all write.
     ///
     /// If one member cannot be written, all others are written nevertheless. So the row is whole
-    /// without that member, which the caller is likely to fail next.
+    /// without the failed member. The caller is likely to fail this member next.
     #[inline]
     pub(crate) fn carry_out(&mut self, from: &[u8], media: &mut Media) -> Result<(), StoreError> {
         self.carry_out_by(Node::write, from, media)
@@ -193,7 +193,7 @@ impl Array {
         self.carry_out_by(Node::write_sparsely, &[], media)
     }
 
-    /// True if all extents that the plan reads are holes.
+    /// True if the plan reads only holes.
     fn fills_from_holes(&mut self, media: &Media) -> Result<bool, StoreError> {
         let Array { plan, members, .. } = self;
         for io in plan
@@ -300,8 +300,8 @@ impl Array {
             .try_for_each(|io| members[io.member as usize].discard(io.extent, media))
     }
 
-    /// As [`Node::allocated`]: asks the members that a read of the extent would use. Data that must
-    /// be computed from other members counts as data.
+    /// As [`Node::allocated`]: asks the members of a read of the extent. Computed data counts as
+    /// data.
     pub(crate) fn allocated(
         &mut self,
         extent: Extent,
@@ -369,7 +369,7 @@ impl Array {
         })
     }
 
-    /// As [`Node::is_hole`]: asks about every extent that a write would touch.
+    /// As [`Node::is_hole`]: asks about every extent of a write.
     pub(crate) fn is_hole(&mut self, extent: Extent, media: &Media) -> Result<bool, StoreError> {
         self.prepare(Operation::Write, extent)?;
         let Array { plan, members, .. } = self;

@@ -1,7 +1,7 @@
 //! Death of the process in the middle of a request, at every possible point.
 //!
-//! The media outlive the store here. They stop changing after a given number of changes, the last
-//! of which is made by half. The store's files keep the state of that moment.
+//! The media outlive the store here. All media stop changing after a given number of changes. The
+//! last change is made by half. The store's files keep the state of that moment.
 
 use crate::bytes::description::{Label, MemberRecord};
 use crate::bytes::opening::Source;
@@ -26,7 +26,7 @@ struct Allowed {
     broken: Option<String>,
 }
 
-/// Media that outlive the store.
+/// Media with a longer life than the store.
 #[derive(Default)]
 struct Shared {
     media: BTreeMap<String, Arc<Memory>>,
@@ -111,7 +111,7 @@ impl Device for SharedMedium {
     }
 }
 
-/// A volume that dies and comes back, and the data that it should hold.
+/// A volume with a model of its data. The volume dies and comes back.
 struct Mortal {
     sample: Sample,
     folder: tempfile::TempDir,
@@ -122,7 +122,7 @@ struct Mortal {
     version: u64,
 }
 
-/// State of a request that was cut short, as the next opening finds it.
+/// State of an interrupted request after the next opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     /// The request's sectors are old or new, all others as before.
@@ -191,8 +191,8 @@ impl Mortal {
         Extent::new(start, (1 + self.random.below(most)).min(capacity - start))
     }
 
-    /// Makes a change that dies after `changes` changes of media. Returns true if it lived, and the
-    /// new bytes.
+    /// Makes a change, and dies after `changes` changes of media. Returns true if the store lived,
+    /// and the new bytes.
     fn change(&mut self, extent: Extent, zeroes: bool, changes: Option<u64>) -> (bool, Vec<u8>) {
         self.version += 1;
         let mut new = pattern(extent.start.0, extent.sectors.0, self.version);
@@ -434,7 +434,7 @@ impl Mortal {
         );
     }
 
-    /// Returns the first member that is being rebuilt, and the number of filled sectors.
+    /// Returns the first member under rebuild, and the number of filled sectors.
     fn rebuilding(&mut self) -> Option<(Vec<usize>, Sectors)> {
         let member = self
             .store()
@@ -510,7 +510,7 @@ fn cut_a_rebuild_of(sample: Sample, member: &str) {
     }
 }
 
-/// Returns the volumes of a sample that have gears, and their drives that stand in the low gear.
+/// Returns the volumes with gears of a sample, and the drives to stand in the low gear.
 fn geared(sample: Sample) -> Option<(&'static [&'static [usize]], &'static [&'static str])> {
     match sample.name {
         "paraid" => Some((&[&[]], &["4"])),
@@ -528,7 +528,7 @@ impl Mortal {
         held
     }
 
-    /// Continues a shift: begins it, copies a part, or settles it. Returns true if the store lived.
+    /// Continues a shift: begins, copies a part, or settles. Returns true if the store lived.
     fn shift_on(&mut self, volume: &[usize], changes: Option<u64>) -> bool {
         self.shared.allowance.lock().unwrap().changes = changes;
         let settles = self.random.chance(0.3);

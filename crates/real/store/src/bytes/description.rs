@@ -35,7 +35,7 @@ const LABEL: Kind = Kind {
 /// The room of a label.
 pub(crate) const LABEL_BYTES: u64 = LABEL.room;
 
-/// Member identifier of records that belong to no member.
+/// Member identifier of the store's own records.
 const NOBODY: Uuid = Uuid::from_bytes([0; 16]);
 
 /// Description of a store.
@@ -56,8 +56,8 @@ pub(crate) struct Description {
     pub(crate) clean: bool,
     /// Size of a region in sectors of the volume's addresses; each region has one mark.
     pub(crate) region_sectors: u64,
-    /// Paths of the volumes that were left in the low gear: indices from the top, as in members'
-    /// paths. The path of the outermost volume is empty.
+    /// Paths of the volumes in the low gear: indices from the top, as in members' paths. The path
+    /// of the outermost volume is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) low_gear: Vec<String>,
     /// Speed limits of rebuilds, if any were set.
@@ -65,8 +65,7 @@ pub(crate) struct Description {
     pub(crate) rebuild: Option<RebuildRecord>,
     /// All members of all volumes, from the top, each volume before its members.
     pub(crate) members: Vec<MemberRecord>,
-    /// One entry for each time that data was given up: the states of the outermost volume's members
-    /// at that time.
+    /// One entry for each loss of data: the states of the outermost volume's members then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) losses: Vec<LossRecord>,
 }
@@ -75,7 +74,7 @@ pub(crate) struct Description {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RebuildRecord {
-    /// Limit that came with the latest restore.
+    /// Limit of the latest restore.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bytes>,
     /// See [`RebuildSpeed::least`](fullstroke_contract::RebuildSpeed).
@@ -169,7 +168,7 @@ impl Description {
         }
     }
 
-    /// Returns the label that the member's file should have.
+    /// Returns the right label of the member's file.
     pub(crate) fn label(&self, member: &MemberRecord) -> Label {
         Label {
             store: self.store,
@@ -320,8 +319,8 @@ impl Kept {
                 COPIES.room
             ))
         })?;
-        // The older copy is written first, so that one copy is always whole. The other is written
-        // at once too: otherwise damage to the new copy would bring back an earlier state of the
+        // The older copy is written first, so one copy is always whole. The other is written at
+        // once too: otherwise damage to the new copy would bring back an earlier state of the
         // store.
         for copy in [1 - self.newest, self.newest] {
             COPIES
@@ -370,7 +369,7 @@ impl Label {
         LABEL.encode(&record).unwrap_or_default()
     }
 
-    /// Writes the label behind the `bytes` of a drive. The caller makes it durable.
+    /// Writes the label behind the `bytes` of a drive. The caller flushes the device.
     pub(crate) fn write(&self, device: &dyn Device, bytes: u64) -> std::io::Result<()> {
         let encoded = self.encode();
         // The rest of the label's 4 KiB is zeros and stays a hole.

@@ -12,11 +12,11 @@ use fullstroke_units::{SECTOR_BYTES, Sectors};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Largest extent that one call of [`Store::tidy`] mends: 2 MiB.
+/// Largest extent for one call of [`Store::tidy`] to mend: 2 MiB.
 const SETTLED_SECTORS: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
 
-/// Makes all writes durable that came before the job. The job holds the files themselves, so
-/// another thread can run it while the store is in use.
+/// Makes all earlier writes durable. The job holds the files themselves, so another thread can run
+/// it while the store is in use.
 pub struct SyncJob {
     files: Vec<ToSync>,
     synced: Synced,
@@ -31,13 +31,12 @@ pub struct Synced {
     carried_out: Option<(u64, u64)>,
     state_changes: u64,
     states: Vec<MemberState>,
-    /// Devices that the host failed to make durable. The index is that of a medium; `None` for the
-    /// store's own file.
+    /// Devices with failed flushes: index of the medium, `None` for the store's own file.
     failed: Vec<(Option<usize>, StoreError)>,
 }
 
-/// Makes the marks of regions durable that are about to change; [`Store::announce`] says when one
-/// is needed. Another thread may run the job.
+/// Makes new marks of regions durable; [`Store::announce`] tells when a job is needed. Another
+/// thread may run the job.
 pub struct MarkJob {
     file: ToSync,
     setting: u64,
@@ -54,7 +53,7 @@ impl MarkJob {
         Marked(self.file.run().map(|()| self.setting))
     }
 
-    /// Replaces the device that the job flushes: for tests.
+    /// Replaces the device of the job: for tests.
     #[doc(hidden)]
     pub fn over(mut self, device: Arc<dyn Device>) -> MarkJob {
         self.file.device = device;
@@ -62,7 +61,7 @@ impl MarkJob {
     }
 }
 
-/// Work that [`Store::tidy`] leaves.
+/// Work left by [`Store::tidy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tidy {
     /// Nothing until the next write.
@@ -76,9 +75,9 @@ pub enum Tidy {
 }
 
 impl SyncJob {
-    /// Waits until the host has written everything, or has failed to. Data that the host failed to
-    /// write may be lost, and the host reports that only once. So the caller must pass the result
-    /// to [`Store::note_synced`].
+    /// Waits until the host has written everything, or has failed to. Unwritten data may be lost,
+    /// and the host reports a failure only once. So the caller must pass the result to
+    /// [`Store::note_synced`].
     pub fn run(mut self) -> Synced {
         for file in self.files {
             let medium = file.medium;
@@ -105,7 +104,7 @@ impl Store {
         self.note_synced(synced)
     }
 
-    /// Returns a job that makes all writes so far durable.
+    /// Returns a job to make all writes so far durable.
     pub fn sync_job(&mut self) -> SyncJob {
         self.sync_job_without(&[])
     }
@@ -150,7 +149,7 @@ impl Store {
         }
     }
 
-    /// Returns a job for all announced marks that are not durable; `None` if all are.
+    /// Returns a job for all announced marks; `None` if all are durable.
     pub fn mark_job(&self) -> Option<MarkJob> {
         let (file, setting) = self.records.as_ref()?.marks()?.to_sync()?;
         Some(MarkJob { file, setting })
@@ -159,8 +158,7 @@ impl Store {
     /// Takes the result of a [`MarkJob`].
     ///
     /// # Errors
-    /// The store [has stopped](StoreError::Stopped): marks that the host failed to make durable
-    /// cannot be trusted.
+    /// The store [has stopped](StoreError::Stopped): marks cannot be trusted after a failed flush.
     pub fn note_marked(&mut self, marked: Marked) -> Result<(), StoreError> {
         let setting = marked.0.map_err(|error| self.stop(error))?;
         if let Some(marks) = self.records.as_mut().and_then(Records::marks_mut) {
@@ -169,14 +167,13 @@ impl Store {
         Ok(())
     }
 
-    /// Takes the result of a [`SyncJob`], and records the progress of rebuilds. A member that the
-    /// host failed to make durable has failed, if the volume survives that. The volume's data is
-    /// durable without the member.
+    /// Takes the result of a [`SyncJob`], and records the progress of rebuilds. A failed flush
+    /// fails the member, if the volume survives that. The volume's data is durable without the
+    /// member.
     ///
     /// # Errors
-    /// The store [has stopped](StoreError::Stopped), now or before: the host failed to make data
-    /// durable that no redundancy replaces. Or the progress cannot be recorded: the record stays as
-    /// it was.
+    /// The store [has stopped](StoreError::Stopped), now or before: a flush failed for data without
+    /// redundancy. Or the progress cannot be recorded: the record stays unchanged.
     pub fn note_synced(&mut self, synced: Synced) -> Result<(), StoreError> {
         self.check_running()?;
         for (medium, error) in synced.failed {
@@ -196,9 +193,9 @@ impl Store {
         Ok(())
     }
 
-    /// Mends the effects of failed requests. Clears the marks of regions that were not written for
-    /// some seconds, so that the next opening need not compare them. Call this from time to time,
-    /// when there are no requests. `now` counts from any instant and never decreases.
+    /// Mends the effects of failed requests. Clears the marks of regions without writes for some
+    /// seconds, so the next opening has less to compare. Call this from time to time, when there
+    /// are no requests. `now` counts from any instant and never decreases.
     ///
     /// # Errors
     /// The host's; call again later.
@@ -235,7 +232,7 @@ impl Store {
         })
     }
 
-    /// Completes all pending work, so that the next opening has nothing to mend.
+    /// Completes all pending work, so the next opening has nothing to mend.
     ///
     /// # Errors
     /// The host's. The next opening mends then.

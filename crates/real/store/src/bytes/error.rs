@@ -14,7 +14,7 @@ pub enum StoreError {
     Host {
         /// Name of the file or device.
         file: String,
-        /// Action that failed.
+        /// Failed action.
         action: &'static str,
         /// Error of the host.
         source: io::Error,
@@ -26,17 +26,17 @@ pub enum StoreError {
         /// Requested extent.
         extent: Extent,
     },
-    /// The volume has failed. It waits for its members, or for an acceptance of the loss.
+    /// The volume has failed. The volume waits for the members, or for an acceptance of the loss.
     #[error(
         "the volume has failed: more members are out of order than it survives ({members}); \
          it goes on when it is said that the data they held may be lost"
     )]
     Failed {
-        /// Members that are out of order.
+        /// Failed and incomplete members.
         members: String,
     },
-    /// The host failed to make data durable that no redundancy replaces. The host reports that only
-    /// once, so later successes of the host prove nothing.
+    /// A flush failed for data without redundancy. The host reports a failure only once, so later
+    /// successes of the host prove nothing.
     #[error(
         "the store has stopped, since what it was given may be lost: {why}; stop the server and look at its disk"
     )]
@@ -69,9 +69,9 @@ pub enum StoreError {
         folder: PathBuf,
         /// The digest in the folder.
         found: String,
-        /// Digest of the stack that is to be served.
+        /// Digest of the stack to be served.
         expected: String,
-        /// Layout that the folder was made for.
+        /// Layout of the folder's stack.
         layout: String,
     },
     /// The folder holds something, but no store.
@@ -90,7 +90,7 @@ pub enum StoreError {
     Damaged {
         /// The file.
         file: PathBuf,
-        /// State that was found, state that was expected, and the remedy.
+        /// Found state, expected state, and the remedy.
         detail: String,
     },
     /// Members' files are missing or short.
@@ -123,8 +123,8 @@ impl StoreError {
         }
     }
 
-    /// True if the host has no room left. A client gets a separate error for that, because the
-    /// medium is not broken.
+    /// True if the host has no room left. Clients get a separate error then, because the medium is
+    /// not broken.
     pub fn is_out_of_space(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         let kinds = [StorageFull, QuotaExceeded, FileTooLarge];

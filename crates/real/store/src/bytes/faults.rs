@@ -51,7 +51,7 @@ struct Rates {
 
 struct Disk {
     now: Memory,
-    /// Durable content of the sectors that were written since the last sync.
+    /// Durable content of the sectors with unsynced writes.
     durable: BTreeMap<u64, [u8; 512]>,
     bad: BTreeSet<u64>,
     dead: bool,
@@ -118,7 +118,7 @@ impl Disk {
         (Sectors(made), result)
     }
 
-    /// Makes each sector that was not durable old or new.
+    /// Makes each unsynced sector old or new.
     fn forget(&mut self) {
         for (lbn, before) in std::mem::take(&mut self.durable) {
             if self.random.chance(0.5) {
@@ -178,7 +178,7 @@ impl Device for Faulty {
     }
 }
 
-/// The disks, which outlive the store.
+/// Disks with a longer life than the store.
 struct Disks {
     disks: BTreeMap<String, SharedDisk>,
     seed: u64,
@@ -197,7 +197,7 @@ impl Source for Disks {
     }
 }
 
-/// A volume on such disks, and the data that may be read from it.
+/// A volume on such disks, and the data allowed in each sector.
 struct Trial {
     sample: Sample,
     folder: tempfile::TempDir,
@@ -205,11 +205,11 @@ struct Trial {
     store: Option<Store>,
     random: Random,
     version: u64,
-    /// For each sector, the writes whose bytes it may hold now.
+    /// For each sector, the writes whose bytes may be there now.
     may: Vec<Vec<u64>>,
     /// As `may`, after a loss of power now.
     after_power_loss: Vec<Vec<u64>>,
-    /// Disks that fail, or have failed since all members were alive.
+    /// Disks with failures since all members were alive.
     faulty: BTreeSet<String>,
     /// True if errors are allowed, because more disks fail than the layout survives.
     anything_goes: bool,
@@ -427,7 +427,7 @@ impl Trial {
         }
     }
 
-    /// True if some disk has unreadable sectors. A comparison would not get past them.
+    /// True if some disk has unreadable sectors. A comparison would stop there.
     fn has_bad_sectors(&self) -> bool {
         let bad = |disk: &SharedDisk| {
             disk.lock()
@@ -437,8 +437,8 @@ impl Trial {
         self.disks.disks.values().any(bad)
     }
 
-    /// After a kill, a filled member that is not recorded as filled counts as empty. With another
-    /// failing disk that may be more than the layout survives.
+    /// After a kill, a filled member counts as empty unless the filling is recorded. Another
+    /// failing disk may be one too many for the layout.
     fn kill(&mut self) {
         self.faulty
             .retain(|name| !self.disks.disks[name].lock().unwrap().is_sound());
@@ -465,8 +465,8 @@ impl Trial {
         self.flush();
     }
 
-    /// Opens the store without faults. An opening may end in an error while it makes mended data
-    /// durable; another test covers that.
+    /// Opens the store without faults. An opening may end in an error during the flush of mended
+    /// data; another test covers that.
     fn spare_the_opening(&mut self, open: impl FnOnce(&mut Trial)) {
         let quiet = |disk: &SharedDisk| std::mem::take(&mut disk.lock().unwrap().rates);
         let rates: Vec<Rates> = self.disks.disks.values().map(quiet).collect();

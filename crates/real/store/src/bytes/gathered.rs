@@ -8,8 +8,8 @@ use crate::bytes::node::Node;
 use fullstroke_contract::Operation;
 use fullstroke_volume::Plan;
 
-/// Joins the pieces of each write. A member that is a volume gets one request for each write, which
-/// may cover whole rows. The memory is reused.
+/// Joins the pieces of each write. Inner volumes get one request for each write, perhaps with whole
+/// rows. The memory is reused.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     bytes: Vec<u8>,

@@ -1,14 +1,14 @@
 //! Arrays with gears: the soft state of members in standby is kept as bytes, too.
 //!
-//! The model that times the volume decides when the volume shifts. A shift copies stale rows while
-//! requests are served, and is [settled](Store::settle) when no requests are. After a crash the
-//! opening needs one recorded fact: the volumes that are in the low gear.
+//! The timing model decides when the volume shifts. A shift copies stale rows while requests are
+//! served, and is [settled](Store::settle) when no requests are. After a crash the opening needs
+//! one recorded fact: the volumes in the low gear.
 //!
-//! - The low gear is recorded after all rows are copied, and before the first write that goes to
-//!   one place only. Until then a crash finds a falling array in the high gear, and a rising array
-//!   in the low gear. In these gears the data is whole, whatever was copied.
+//! - The low gear is recorded after all rows are copied, and before the first write to one place
+//!   only. Until then a crash finds a falling array in the high gear, and a rising array in the low
+//!   gear. In these gears the data is whole, whatever was copied.
 //! - Stale rows are not recorded: after an opening all rows count as stale. A volume in the low
-//!   gear is copied home before it serves, because the model begins with all members turning.
+//!   gear is copied home before serving, because the model begins with all members turning.
 //! - In the low gear, and while rising, an array with parity makes its changes through the journal,
 //!   like a degraded array. The data of the standby members follows from parity then.
 
@@ -23,12 +23,12 @@ use fullstroke_units::Sectors;
 const COPIED_SECTORS: Sectors = Sectors(16 << 11);
 
 impl Store {
-    /// Returns the paths of the volumes that have gears, from the top.
+    /// Returns the paths of the volumes with gears, from the top.
     pub fn geared(&self) -> Vec<Vec<usize>> {
         states::geared(&self.root)
     }
 
-    /// Returns the gear of the volume at `path`; `None` if it has no gears.
+    /// Returns the gear of the volume at `path`; `None` without gears.
     pub fn gear(&mut self, path: &[usize]) -> Option<Gear> {
         states::volume(&mut self.root, path)?.layout.present_gear()
     }
@@ -42,8 +42,8 @@ impl Store {
             .is_some_and(|gears| gears.shift(to))
     }
 
-    /// Copies stale rows of the volume at `path` while it shifts: about `most` sectors, but at
-    /// least one row. Returns the number of sectors that were copied; zero if no row is stale.
+    /// During a shift, copies stale rows of the volume at `path`: about `most` sectors, but at
+    /// least one row. Returns the number of copied sectors; zero if no row is stale.
     ///
     /// # Errors
     /// Lost, or the host's: these rows are stale as before.
@@ -69,8 +69,8 @@ impl Store {
         Ok(copied)
     }
 
-    /// Ends the shift of the volume at `path`: copies the rows that are still stale, and records
-    /// the gear.
+    /// Ends the shift of the volume at `path`: copies the rest of the stale rows, and records the
+    /// gear.
     ///
     /// # Errors
     /// As [`copy_stale`](Store::copy_stale), or the gear could not be recorded: the volume shifts
@@ -116,8 +116,8 @@ impl Store {
         self.choose_journalling()
     }
 
-    /// Marks all rows as stale after a change that failed, because only one of two copies may have
-    /// been written.
+    /// Marks all rows as stale after a failed change, because only one of two copies may have been
+    /// written.
     #[cold]
     pub(crate) fn distrust_copies(&mut self) {
         for path in states::geared(&self.root) {
@@ -129,7 +129,7 @@ impl Store {
         }
     }
 
-    /// Shifts volumes up that were left in the low gear.
+    /// Shifts volumes in the low gear up.
     pub(crate) fn rise(&mut self) -> Result<Sectors, StoreError> {
         let mut copied = Sectors::ZERO;
         for path in states::geared(&self.root) {

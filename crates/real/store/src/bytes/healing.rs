@@ -1,10 +1,9 @@
 //! Failures of the host's storage, and their consequences.
 //!
-//! Unreadable sectors are computed from the other members and written again. A member that cannot
-//! be written has failed, as in md (`md_error` of Linux), if the volume survives that. A failed
-//! sync has the same effect, because the host drops the pages that it could not write and reports
-//! success for the next sync (Linux marks such pages clean). Lack of room is no fault of a member;
-//! the client gets an error.
+//! Unreadable sectors are computed from the other members and written again. A failed write fails
+//! the member, as in md (`md_error` of Linux), if the volume survives that. A failed sync has the
+//! same effect, because the host drops the unwritten pages and reports success for the next sync
+//! (Linux marks such pages clean). Lack of room is no fault of a member; the client gets an error.
 
 use crate::buffers::extent_of;
 use crate::bytes::array::Array;
@@ -16,13 +15,13 @@ use crate::bytes::{Store, StoreError};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, Sectors};
 
-/// Largest number of failed reads that are mended for one request: enough for a request of 32 MiB
-/// on media that fail in several places.
+/// Largest number of failed reads to mend for one request: enough for a request of 32 MiB on media
+/// with several faults.
 const MENDED_MOST: usize = 256;
 
 impl Store {
-    /// Returns the members that have failed because of the host since the last call. A model that
-    /// times the volume must fail the same members.
+    /// Returns the members that have failed because of the host since the last call. The timing
+    /// model of the volume must fail the same members.
     pub fn take_dropped(&mut self) -> Vec<Dropped> {
         std::mem::take(&mut self.dropped)
     }
@@ -61,7 +60,7 @@ impl Store {
         }
     }
 
-    /// Repeats a read that failed with `error`, after the unreadable sectors were mended.
+    /// Mends the unreadable sectors of a read with the failure `error`, and repeats the read.
     #[cold]
     pub(crate) fn read_again(
         &mut self,
@@ -84,9 +83,9 @@ impl Store {
         Err(error)
     }
 
-    /// Carries out `act`, which must be repeatable. After a failure the unreadable sectors are
-    /// mended, members that cannot be changed are failed, and `act` is repeated. `changed` is the
-    /// extent whose redundancy may not follow from the data if `act` ends in the middle.
+    /// Carries out the repeatable action `act`. After a failure the unreadable sectors are mended,
+    /// members with failed writes are failed, and `act` is repeated. `changed` is the extent whose
+    /// redundancy may not follow from the data if `act` ends in the middle.
     pub(crate) fn attempt(
         &mut self,
         changed: Option<Extent>,
@@ -139,8 +138,8 @@ impl Store {
         }
     }
 
-    /// Mends the last failed read. Returns `error` if that is impossible. A medium that cannot be
-    /// read in a place that was mended just now has failed.
+    /// Mends the last failed read. Returns `error` if mending is impossible. A second failure in a
+    /// place mended just now fails the medium.
     fn mend_failed_read(
         &mut self,
         error: StoreError,
@@ -173,8 +172,8 @@ impl Store {
         Err(error)
     }
 
-    /// Fails a medium that cannot be read, together with all media that refuse the pending changes,
-    /// if the volume survives that.
+    /// Fails an unreadable medium, together with all media that refuse the pending changes, if the
+    /// volume survives the failures.
     fn drop_stuck(&mut self, medium: usize, error: StoreError) -> Result<(), StoreError> {
         let mut all = vec![medium];
         loop {
@@ -196,8 +195,8 @@ impl Store {
             .try_for_each(|medium| self.drop_medium(medium, &error))
     }
 
-    /// Computes the right bytes of `extent` of the medium, and writes them there. The source is the
-    /// medium's volume or, if that cannot compute them, a volume above.
+    /// Computes the right bytes of `extent` of the medium, and writes the result there. The source
+    /// is the medium's volume or, if necessary, a volume above.
     fn heal(&mut self, medium: usize, extent: Extent) -> Result<(), StoreError> {
         let Some(mut path) = states::path_of(&self.root, medium) else {
             return Err(StoreError::Lost { extent });
@@ -264,9 +263,8 @@ impl Store {
         Ok(())
     }
 
-    /// Handles a medium that could not be made durable. The medium may have lost earlier writes, so
-    /// nothing may be mended from it. So media that lack a change, and would be mended from it,
-    /// fail as well.
+    /// Handles the failed flush of a medium. The medium may have lost earlier writes, so nothing
+    /// may be mended from the medium. So media that lack a change fail as well.
     pub(crate) fn drop_or_stop(
         &mut self,
         medium: usize,
@@ -290,8 +288,8 @@ impl Store {
         Ok(())
     }
 
-    /// Fails the members that lack a change, if the volume survives that together with a failure of
-    /// the media `needed`.
+    /// Fails the members that lack a change, if the volume survives this and a failure of the media
+    /// `needed`.
     fn drop_lacking(&mut self, needed: &[usize], error: &StoreError) -> Result<(), StoreError> {
         let mut lacking = self.lacking();
         lacking.retain(|medium| !needed.contains(medium));
@@ -331,8 +329,7 @@ impl Store {
         all
     }
 
-    /// Makes redundancy follow from the data wherever it may not, so that the media `dying` can
-    /// fail.
+    /// Makes redundancy follow from the data wherever it may not, so the media `dying` can fail.
     pub(crate) fn settle_all_but(&mut self, dying: &[usize]) -> Result<(), StoreError> {
         self.unsettled.retain(|unsettled| {
             let known = !unsettled.media.is_empty();
@@ -341,9 +338,9 @@ impl Store {
         self.settle_or_drop(dying)
     }
 
-    /// Makes redundancy follow from the data in one place where it may not. If the members that
-    /// this needs cannot be read, the members that lack a change are failed instead. Returns false
-    /// if there was no such place.
+    /// Makes redundancy follow from the data in one place where it may not. If the sources are
+    /// unreadable, the members that lack a change are failed instead. Returns false if there was no
+    /// such place.
     pub(crate) fn settle_or_give_up_lacking(&mut self) -> Result<bool, StoreError> {
         let error = match self.settle_some() {
             Ok(settled) => return Ok(settled),
@@ -374,9 +371,9 @@ impl Store {
         }
     }
 
-    /// Makes redundancy follow from the data, so that the volume can do without the media `needed`.
-    /// Where that is impossible, the members that lack a change are failed, if the volume survives
-    /// that.
+    /// Makes redundancy follow from the data, so the volume can do without the media `needed`.
+    /// Where this is impossible, the members that lack a change are failed, if the volume survives
+    /// the failure.
     fn settle_or_drop(&mut self, needed: &[usize]) -> Result<(), StoreError> {
         while !self.unsettled.is_empty() {
             let error = match self.settle_some() {
@@ -395,9 +392,8 @@ impl Store {
 
 /// Returns the media to fail after the failed changes. Lack of room alone fails no medium: the
 /// client gets an error, and the medium lacks the change until there is room. But if a read failed
-/// at the same time (`unread`), a copy could not be computed. The medium of that read then lacks
-/// the change as well. Only a change that is made to its end leaves all copies alike, so media
-/// without room fail too.
+/// at the same time (`unread`), a copy could not be computed. The medium of the read then lacks the
+/// change as well. Only a complete change leaves all copies alike, so media without room fail too.
 fn broken_of(failed: &[(usize, bool)], unread: bool) -> Vec<(usize, bool)> {
     failed
         .iter()
@@ -407,8 +403,8 @@ fn broken_of(failed: &[(usize, bool)], unread: bool) -> Vec<(usize, bool)> {
 }
 
 impl Array {
-    /// Computes the right bytes of `extent` of `member` from the other members, and writes them
-    /// there. Returns false if the other members do not suffice.
+    /// Computes the right bytes of `extent` of `member` from the other members, and writes the
+    /// result there. Returns false if the other members do not suffice.
     fn heal(
         &mut self,
         member: usize,

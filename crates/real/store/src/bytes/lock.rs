@@ -1,4 +1,4 @@
-//! The store's folder: one process at a time, and files that appear whole.
+//! The store's folder: one process at a time.
 
 use crate::bytes::StoreError;
 use fullstroke_device::{Claim, OpenError};
@@ -15,13 +15,12 @@ pub(crate) const NAME: &str = "lock";
 /// Mode of files: only the owner may read and write, because the files hold the drives' data.
 pub(crate) const OWNER: u32 = 0o600;
 
-/// Lock that keeps other processes out of a folder. The host releases the lock when the process
-/// dies.
+/// Lock of a folder against other processes. The host releases the lock when the process dies.
 ///
 /// The lock is on the inode of the folder. The inode stays when a file in the folder is deleted or
-/// the folder is renamed. Members' files are claimed one by one when they are opened, so that a
-/// second folder with hard links to them cannot bypass the lock. The file `lock` keeps out older
-/// versions of the program, which know no other lock.
+/// the folder is renamed. Members' files are claimed one by one at their opening, so a second
+/// folder with hard links to the files cannot bypass the lock. The file `lock` is for older
+/// versions of the program, without knowledge of other locks.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: Option<File>,
@@ -80,8 +79,8 @@ impl Lock {
 /// Permissions of group and others to write.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Removes the permission of others to write to an existing folder. With it they could put own
-/// files, or links to other places, in the place of members' files.
+/// Removes the permission of others to write to an existing folder. Otherwise others could replace
+/// members' files with own files, or with links to other places.
 fn refuse_others(opened: &File, folder: &Path) -> Result<(), StoreError> {
     let failed =
         |error| StoreError::host("take others' right to write from the folder", folder, error);
@@ -118,7 +117,7 @@ fn locked(result: Result<(), TryLockError>, folder: &Path) -> Result<(), StoreEr
     }
 }
 
-/// True if `folder` holds the bytes of a volume, or an opening began to make them.
+/// True if `folder` holds the bytes of a volume, or an opening began to make a store.
 pub fn is_store(folder: &Path) -> bool {
     folder.join(crate::bytes::description::NAME).exists()
 }

@@ -1,13 +1,13 @@
-//! Data that was given up, and the sectors of it that were written since.
+//! Lost data, and its sectors with later writes.
 //!
-//! A volume that has lost more members than its redundancy covers has failed. It takes no writes
-//! and no empty members until [`Store::accept_data_loss`](crate::bytes::Store::accept_data_loss).
-//! From then on it is filled again as far as possible. Sectors without a source read as an error
-//! until they are written.
+//! A volume that has lost more members than its redundancy covers has failed. The volume takes no
+//! writes and no empty members until
+//! [`Store::accept_data_loss`](crate::bytes::Store::accept_data_loss). From then on the volume is
+//! filled again as far as possible. Reads of sectors without a source fail until the next write.
 //!
-//! The states of the members at that time determine the lost sectors: a sector is lost if a read of
-//! it could not be planned then. So a loss consists of these states, and of a bit for each sector
-//! that was written since.
+//! The states of the members at the acceptance of the loss determine the lost sectors: a sector is
+//! lost if its read could not be planned. So a loss consists of these states, and of a bit for each
+//! sector with a later write.
 
 use crate::bitmap::{BITS_BYTES, SECTOR as BLOCK_BYTES, seal, unseal};
 use crate::bytes::StoreError;
@@ -39,15 +39,15 @@ pub(crate) struct Loss {
     /// Device with a bit for each sector of the volume; the bit is set if the sector was written
     /// since.
     written: Arc<dyn Device>,
-    /// Store that the bits belong to; `None` if the bits are only in memory.
+    /// Store of the bits; `None` if the bits are only in memory.
     store: Option<Uuid>,
     /// Epoch of the last change of the bits.
     changed: u64,
 }
 
 impl Loss {
-    /// Opens a loss whose bits are in `folder`, or else in memory. A missing file means that
-    /// nothing was written since the loss.
+    /// Opens a loss whose bits are in `folder`, or else in memory. A missing file means no write
+    /// since the loss.
     pub(crate) fn open(
         index: usize,
         states: &[StateRecord],
@@ -95,7 +95,7 @@ impl Loss {
         })
     }
 
-    /// True if members in these states have at least the data that they had when the loss was
+    /// True if members in these states have at least the data of the time when the loss was
     /// accepted.
     pub(crate) fn covers(&self, states: &MemberStates) -> bool {
         let reach = |state: MemberState| match state {
@@ -107,7 +107,7 @@ impl Loss {
             .all(|member| reach(self.then.get(member)) <= reach(states.get(member)))
     }
 
-    /// Returns the first sector of `extent` that was lost and not written since.
+    /// Returns the first lost sector of `extent` without a later write.
     pub(crate) fn first_lost(
         &mut self,
         array: &mut Array,
@@ -151,7 +151,7 @@ impl Loss {
         Ok(block[bit as usize / 8] >> (bit % 8) & 1 == 1)
     }
 
-    /// Notes, in `epoch`, that the extent was written.
+    /// Notes a write of the extent in `epoch`.
     pub(crate) fn note_written(&mut self, extent: Extent, epoch: u64) -> Result<(), StoreError> {
         let end = extent.end().0;
         let mut at = extent.start.0;
@@ -214,7 +214,7 @@ impl Loss {
     }
 }
 
-/// Returns the number of bytes that the bits of a volume take.
+/// Returns the size of the bits of a volume in bytes.
 fn bytes_for(capacity: Sectors) -> u64 {
     capacity.0.div_ceil(SECTORS_A_BLOCK) * BLOCK_BYTES as u64
 }

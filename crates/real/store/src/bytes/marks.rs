@@ -19,8 +19,8 @@ const LEAST_SECTORS: u64 = (16 << 20) / SECTOR_BYTES;
 /// Largest number of regions; bounds the size of the file and the memory.
 const MOST: u64 = 1 << 19;
 
-/// Returns the region size of a new store: the smallest power of two, from 16 MiB on, that needs at
-/// most [`MOST`] regions.
+/// Returns the region size of a new store: the smallest power of two, from 16 MiB on, with at most
+/// [`MOST`] regions.
 pub(crate) fn region_size(capacity: Sectors) -> Sectors {
     Sectors(
         capacity
@@ -31,7 +31,7 @@ pub(crate) fn region_size(capacity: Sectors) -> Sectors {
     )
 }
 
-/// Returns the number of bytes that the marks take.
+/// Returns the size of the marks in bytes.
 pub(crate) fn room(capacity: Sectors, region: Sectors) -> u64 {
     bitmap::room(capacity.0.div_ceil(region.0))
 }
@@ -47,12 +47,12 @@ pub(crate) struct Marks {
     bitmap: Bitmap,
     /// Regions whose marks are set and not known to be durable.
     undurable: BTreeSet<u32>,
-    /// True if marks were damaged, so that their regions count as dirty.
+    /// True if marks were damaged, so their regions count as dirty.
     lost: bool,
 }
 
 impl Marks {
-    /// Reads the marks of a device without changing them.
+    /// Reads the marks of a device, and changes nothing.
     pub(crate) fn look(
         device: Arc<dyn Device>,
         at: u64,
@@ -75,8 +75,8 @@ impl Marks {
     }
 
     /// Opens the marks of a device. Regions with damaged marks count as dirty, unless
-    /// `none_is_dirty` says that the store was closed. If `durable` is set, each later mark is made
-    /// durable before its region changes.
+    /// `none_is_dirty` is set, because the store was closed. If `durable` is set, each later mark
+    /// is made durable before its region changes.
     pub(crate) fn open(
         device: Arc<dyn Device>,
         at: u64,
@@ -99,7 +99,7 @@ impl Marks {
         written.map(|()| marks)
     }
 
-    /// True if marks were damaged, so that their regions count as dirty.
+    /// True if marks were damaged, so their regions count as dirty.
     pub(crate) fn lost(&self) -> bool {
         self.lost
     }
@@ -122,8 +122,8 @@ impl Marks {
         self.bitmap.is_dirty()
     }
 
-    /// Marks the regions of `extent`, which is about to change in `epoch`. After a successful
-    /// return the marks are on the device.
+    /// Marks the regions of `extent` before a change in `epoch`. After a successful return the
+    /// marks are on the device.
     #[inline]
     pub(crate) fn mark(&mut self, extent: Extent, epoch: u64) -> Result<(), StoreError> {
         let regions = self.bitmap.regions_of(extent);
@@ -145,8 +145,7 @@ impl Marks {
     }
 
     /// As [`mark`](Marks::mark), but the marks may stand only in the host's memory. Returns true if
-    /// the marks are durable, or need not be; otherwise [`to_sync`](Marks::to_sync) makes them
-    /// durable.
+    /// the marks are durable, or need not be; otherwise [`to_sync`](Marks::to_sync) does so.
     pub(crate) fn mark_ahead(&mut self, extent: Extent, epoch: u64) -> Result<bool, StoreError> {
         let regions: BTreeSet<u32> = self.bitmap.regions_of(extent).collect();
         let durable = self
@@ -159,19 +158,19 @@ impl Marks {
         Ok(false)
     }
 
-    /// Returns a job that makes all present marks durable, and a number for
-    /// [`note_durable`](Marks::note_durable). Returns `None` if they are durable.
+    /// Returns a job to make all present marks durable, and a number for
+    /// [`note_durable`](Marks::note_durable). Returns `None` if all are durable.
     pub(crate) fn to_sync(&self) -> Option<(ToSync, u64)> {
         let announced = self.bitmap.announced(&self.undurable)?;
         Some((ToSync::own(&self.device), announced))
     }
 
-    /// Notes that the marks up to this number are durable.
+    /// Notes the durability of the marks up to this number.
     pub(crate) fn note_durable(&mut self, announced: u64) {
         self.bitmap.note_durable(announced, &mut self.undurable);
     }
 
-    /// Clears the marks of regions whose last change was before `epoch`. That change must be
+    /// Clears the marks of regions whose last change was before `epoch`. The change must be
     /// durable.
     pub(crate) fn clear_before(&mut self, epoch: u64) -> Result<(), StoreError> {
         self.bitmap

@@ -1,4 +1,4 @@
-//! All media of a store, and the changes that are about to be made on them.
+//! All media of a store, and their collected changes.
 
 use crate::Device;
 use crate::buffers::extent_of;
@@ -19,7 +19,7 @@ const NOWHERE: Extent = Extent {
     start: Lbn(0),
     sectors: Sectors::ZERO,
 };
-/// Distance behind a queried extent up to which a hole is searched: 64 GiB.
+/// Length of the search for a hole behind a queried extent: 64 GiB.
 const LOOKED_AHEAD: Sectors = Sectors((64 << 30) / SECTOR_BYTES);
 
 /// The media of all drives. Changes are made at once, or collected into a
@@ -31,16 +31,16 @@ pub(crate) struct Media {
     /// Epoch of present changes; each sync begins a new one.
     pub(crate) epoch: u64,
     collecting: bool,
-    /// True if reads apply the transaction, which was not made to its end.
+    /// True if reads apply the transaction, because the transaction is incomplete.
     pub(crate) overlaid: bool,
     pub(crate) transaction: Transaction,
-    /// For each medium, an extent that is known to be a hole.
+    /// For each medium, an extent known as a hole.
     holes: Vec<Cell<Extent>>,
-    /// Latest read that the host failed.
+    /// Latest failed read.
     failed_read: Cell<Option<(usize, Extent)>>,
-    /// Media that the host failed to change; true if only for lack of room.
+    /// Media with failed changes; true if only for lack of room.
     failed_changes: Vec<(usize, bool)>,
-    /// Media that the host failed to make durable.
+    /// Media with failed flushes.
     failed_syncs: Vec<(usize, StoreError)>,
 }
 
@@ -152,9 +152,9 @@ impl Media {
             .map_err(|error| self.error("empty", medium, error))
     }
 
-    /// Writes the labels behind the bytes of the media, and makes them durable. A medium whose
-    /// label cannot be written is recognised as out of date at the next opening. Media in memory
-    /// need no labels.
+    /// Writes the labels behind the bytes of the media, and flushes the media. A medium whose label
+    /// cannot be written is recognised as out of date at the next opening. Media in memory need no
+    /// labels.
     pub(crate) fn write_labels(&mut self, labels: impl Iterator<Item = Option<(Label, u64)>>) {
         for (index, label) in labels.enumerate() {
             let Some(medium) = self.media.get(index).filter(|medium| !medium.is_volatile()) else {
@@ -185,8 +185,8 @@ impl Media {
         self.collecting = true;
     }
 
-    /// From now on, changes are made at once again. Collected changes stay until they are made or
-    /// [`Media::begin`] is called.
+    /// From now on, changes are made at once again. Collected changes stay until [`Media::apply`]
+    /// or [`Media::begin`].
     pub(crate) fn end(&mut self) {
         self.collecting = false;
     }
@@ -212,8 +212,8 @@ impl Media {
         }
     }
 
-    /// Returns the media that were changed after the epoch `synced`, without the media `without`
-    /// and without media in memory.
+    /// Returns the media with changes after the epoch `synced`, without the media `without` and
+    /// without media in memory.
     pub(crate) fn changed_since(&self, synced: u64, without: &[usize]) -> Vec<ToSync> {
         let media = self.media.iter().zip(&self.changed).enumerate();
         let changed = media.filter(|&(index, (medium, &changed))| {
@@ -238,23 +238,23 @@ impl Media {
         error
     }
 
-    /// Returns the latest read that the host failed since the last call.
+    /// Returns the latest failed read since the last call.
     pub(crate) fn take_failed_read(&self) -> Option<(usize, Extent)> {
         self.failed_read.take()
     }
 
-    /// Returns the media that the host failed to change since the last call, each medium once. The
-    /// flag is true if the only cause was lack of room.
+    /// Returns the media with failed changes since the last call, each medium once. The flag is
+    /// true if the only cause was lack of room.
     pub(crate) fn take_failed_changes(&mut self) -> Vec<(usize, bool)> {
         let mut failed = std::mem::take(&mut self.failed_changes);
-        // Sorts a failure of another kind (`false`) before lack of room, so that the deduplication
-        // keeps the former.
+        // Sorts a failure of another kind (`false`) before lack of room, so the deduplication keeps
+        // the former.
         failed.sort_unstable();
         failed.dedup_by_key(|&mut (medium, _)| medium);
         failed
     }
 
-    /// Returns the error that the host had no room for a change of the medium.
+    /// Returns the error for a medium without room on the host.
     pub(crate) fn want_of_room(&self, medium: usize) -> StoreError {
         self.error("write to", medium, io::ErrorKind::StorageFull.into())
     }
@@ -268,7 +268,7 @@ impl Media {
     }
 }
 
-/// Returns the byte at which a sector begins.
+/// Returns the first byte of a sector.
 fn byte_of(lbn: Lbn) -> u64 {
     lbn.0 * SECTOR_BYTES
 }

@@ -40,7 +40,7 @@ impl MemberStatus {
         self.state == MemberState::Failed
     }
 
-    /// Number of sectors that the rebuild has filled; `None` without a rebuild.
+    /// Number of rebuilt sectors; `None` without a rebuild.
     pub fn filled(&self) -> Option<Sectors> {
         match self.state {
             MemberState::Rebuilding { done } => Some(done),
@@ -103,7 +103,7 @@ impl Store {
         Ok(array.layout.member_state(member))
     }
 
-    /// Returns the number of sectors that a rebuild of the member at `path` fills.
+    /// Returns the number of sectors to fill in a rebuild of the member at `path`.
     ///
     /// # Errors
     /// If there is no such member.
@@ -113,16 +113,16 @@ impl Store {
     }
 
     /// Fails the member at `path`: no request uses the member from now on, and its data counts as
-    /// lost. A volume that does not answer without the member fails as well, and so on upwards. If
-    /// other members are being rebuilt, the call first waits until their new data is durable,
-    /// because that data may be the only copy from now on.
+    /// lost. If its volume does not answer without the member, the volume fails as well, and so on
+    /// upwards. If other members are being rebuilt, the call first waits until their new data is
+    /// durable. From now on the new data may be the only copy.
     ///
-    /// The failed member's own data is made durable too, so that the member can be
+    /// The failed member's own data is made durable too. The member can be
     /// [re-added](Store::re_add_member) while nothing is written.
     ///
     /// # Errors
-    /// There is no such member, or it has failed already. Or the failure could not be recorded: the
-    /// member counts as alive then, as before.
+    /// There is no such member, or the member has failed already. Or the failure could not be
+    /// recorded: the member counts as alive then, as before.
     pub fn fail_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         let sound = self.unsettled.is_empty() && !self.pending && self.losses.is_empty();
         let whole = sound && self.member_state(path)? == MemberState::Alive && {
@@ -162,19 +162,19 @@ impl Store {
     }
 
     /// True if more members are out of order than the volume survives. The volume refuses changes
-    /// then. It accepts no empty member unless the loss [is accepted](Store::accept_data_loss).
+    /// then. Empty members are refused unless the loss [is accepted](Store::accept_data_loss).
     pub fn has_failed(&self) -> bool {
         !self.root.answers()
     }
 
-    /// True if data was given up. Sectors that were given up and not written since are
-    /// [`Lost`](StoreError::Lost) to reads.
+    /// True if data was given up. Lost sectors without a later write are [`Lost`](StoreError::Lost)
+    /// to reads.
     pub fn has_lost_data(&self) -> bool {
         !self.losses.is_empty()
     }
 
     /// True if the volume's members may be filled: the volume answers, or its loss was accepted. An
-    /// accepted loss counts only if the members have at least the data that they had then.
+    /// accepted loss counts only if the members have at least their data of that time.
     fn may_be_filled(&self) -> bool {
         let Node::Volume(array) = &self.root else {
             return true;
@@ -209,8 +209,8 @@ impl Store {
     }
 
     /// Accepts the loss of the failed volume's data. From now on empty members can be
-    /// [restored](Store::restore_member) and filled with the data that is left. A lost sector stays
-    /// lost until it is written.
+    /// [restored](Store::restore_member) and filled with the remaining data. A lost sector stays
+    /// lost until the next write.
     ///
     /// # Errors
     /// The volume has not failed, or the loss was accepted already; or the host's.
@@ -246,13 +246,14 @@ impl Store {
     }
 
     /// Puts an empty member in the place of the failed one at `path`.
-    /// [`rebuild_member`](Store::rebuild_member) fills the empty member. An inner volume that
-    /// answers again because of this call is empty too. The volume above then has to fill it.
+    /// [`rebuild_member`](Store::rebuild_member) fills the empty member. If an inner volume answers
+    /// again because of this call, its data is lost too. The volume above then has to fill the
+    /// inner one.
     ///
     /// # Errors
-    /// There is no such member, it has not failed, or it is a volume that has failed itself. The
-    /// volume [has failed](Store::has_failed) and its data was not given up. Or the medium could
-    /// not be emptied, or the change not be recorded: the member counts as failed then, as before.
+    /// There is no such member, the member has not failed, or is a failed volume itself. The volume
+    /// [has failed](Store::has_failed) and its data was not given up. Or the medium could not be
+    /// emptied, or the change not be recorded: the member counts as failed then, as before.
     pub fn restore_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         self.check_changes()?;
         self.finish_pending()?;
@@ -279,12 +280,12 @@ impl Store {
 
     /// Puts the failed member at `path` in its place again, with its bytes. The member is alive at
     /// once. This is possible only after [`fail_member`](Store::fail_member), while nothing was
-    /// changed since, and before the store is opened again. A volume that has failed may have its
-    /// data again after this call.
+    /// changed since, and before the store is opened again. A failed volume may have its data again
+    /// after this call.
     ///
     /// # Errors
-    /// There is no such member, it has not failed, or its data may be out of date. Or the change
-    /// could not be recorded: the member counts as failed then, as before.
+    /// There is no such member, the member has not failed, or its data may be out of date. Or the
+    /// change could not be recorded: the member counts as failed then, as before.
     pub fn re_add_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         self.check_changes()?;
         self.finish_pending()?;
@@ -319,14 +320,14 @@ impl Store {
         self.choose_journalling()
     }
 
-    /// Rebuilds the member at `path` at least up to the sector `upto`. Returns the number of
-    /// sectors that are filled. A member that is filled to its end is alive. Nothing is done if the
-    /// member is filled so far already.
+    /// Rebuilds the member at `path` at least up to the sector `upto`. Returns the number of filled
+    /// sectors. A completely filled member is alive. Nothing is done if the member is filled so far
+    /// already.
     ///
     /// # Errors
-    /// There is no such member, or it is not being rebuilt. The volume [has
-    /// failed](Store::has_failed), which leaves no source to fill from, and its data was not given
-    /// up. Or the host's: the member's state tells how far it is filled then.
+    /// There is no such member, or the member is not being rebuilt. The volume [has
+    /// failed](Store::has_failed), so there is no source to fill from, and its data was not given
+    /// up. Or the host's: the member's state tells the progress then.
     pub fn rebuild_member(&mut self, path: &[usize], upto: Sectors) -> Result<Sectors, StoreError> {
         self.check_changes()?;
         self.finish_pending()?;
@@ -406,8 +407,8 @@ impl Store {
         filled.map(|()| done)
     }
 
-    /// Returns the failed member at `path`. `done` names the operation in the error for a member
-    /// that has not failed.
+    /// Returns the failed member at `path`. `done` names the operation in the error for a live
+    /// member.
     fn find_failed(
         &mut self,
         path: &[usize],
@@ -428,9 +429,9 @@ impl Store {
         redo.is_some()
     }
 
-    /// Sets a member's state, and the states of volumes that change with it. A worse state is
-    /// recorded at once, because a member that missed a write must never count as one that has it.
-    /// A better state is recorded when the data behind it is durable.
+    /// Sets a member's state, and the dependent states of volumes. A worse state is recorded at
+    /// once, because a member must never count as complete after a missed write. A better state is
+    /// recorded when the data behind it is durable.
     fn set_state(&mut self, path: &[usize], state: MemberState) -> Result<(), StoreError> {
         let before = self.states();
         let result = self.try_to_set_state(path, state, &before);
@@ -440,7 +441,7 @@ impl Store {
         result.and(self.drop_unlabelled())
     }
 
-    /// Fails the media whose flush failed when they were labelled.
+    /// Fails the media whose flush failed during labelling.
     pub(crate) fn drop_unlabelled(&mut self) -> Result<(), StoreError> {
         let mut result = Ok(());
         for (medium, error) in self.media.take_failed_syncs() {
@@ -514,8 +515,8 @@ impl Store {
     /// Makes data durable before a member's state changes, and records the progress of rebuilds.
     /// The dying media are left out.
     ///
-    /// If the store has a journal, all data is made durable. One reason: a row that loses a member
-    /// may not be torn by a loss of power. The other: the journal's records are given up.
+    /// If the store has a journal, all data is made durable. One reason: a loss of power may not
+    /// tear a row after the loss of a member. The other: the journal's records are given up.
     fn record(&mut self) -> Result<(), StoreError> {
         let lags = self.records_lag();
         if lags || self.has_redo() {

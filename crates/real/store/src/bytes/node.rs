@@ -126,7 +126,7 @@ impl Node {
         Ok(())
     }
 
-    /// Makes the extent a hole, unless it is a hole already.
+    /// Makes the extent a hole; an existing hole stays as it is.
     pub(crate) fn make_hole(
         &mut self,
         extent: Extent,

@@ -1,8 +1,8 @@
-//! Folders of format 2, which are migrated when they are opened for writing.
+//! Migration of folders of format 2, during an opening for writing.
 //!
 //! Such a folder has a text file `fullstroke.toml`, the marks in `regions`, one record in
 //! `journal`, bits of losses in `written-0`, and labels of another form behind the drives' bytes.
-//! The drives' bytes stay in their places. Only a store that was closed is migrated, because it has
+//! The drives' bytes stay in their places. Only a closed store is migrated, because then there are
 //! neither marks nor a record.
 
 use crate::Device;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Name of the text file of format 2.
 const OLD_NAME: &str = "fullstroke.toml";
 const OLD_FORMAT: i64 = 2;
-/// Line in front of the text that the check sum covers.
+/// Line in front of the text under the check sum.
 const CHECK_SUM: &str = "# crc32 of what follows: ";
 /// Size of a block of bits with its check sum.
 const BLOCK_BYTES: usize = 512;
@@ -54,7 +54,7 @@ pub(crate) fn is_in(folder: &Path) -> bool {
     folder.join(OLD_NAME).exists()
 }
 
-/// Returns an error if the folder has a store of format 2, for an opening that may change nothing.
+/// Returns an error if the folder has a store of format 2, for a read-only opening.
 pub(crate) fn refuse(folder: &Path) -> Result<(), StoreError> {
     if !is_in(folder) {
         return Ok(());
@@ -186,7 +186,7 @@ fn check_sum(store: &Uuid, bytes: &[u8]) -> [u8; 4] {
     hasher.finalize().to_le_bytes()
 }
 
-/// Converts the bits of the sectors that were written since a loss.
+/// Converts the bits of the sectors with writes since a loss.
 fn convert_loss(
     folder: &Path,
     index: usize,
@@ -196,7 +196,7 @@ fn convert_loss(
     let path = folder.join(format!("written-{index}"));
     let failed = |error| StoreError::host("read", &path, error);
     let mut converted = Loss::open(index, &loss.members, capacity, Some((folder, store)))?;
-    // A missing file means that nothing was written since the loss.
+    // A missing file means no write since the loss.
     let mut file = match File::open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened.map_err(failed)?,
@@ -268,7 +268,7 @@ mod tests {
         block
     }
 
-    /// Makes a folder of format 2: a RAID 1 of three drives of 200 sectors, the last of which has
+    /// Makes a folder of format 2: a RAID 1 of three drives of 200 sectors; the last drive has
     /// failed. Data was given up once, and sectors 3 and 4 were written since. Returns the folder
     /// and the drives' bytes.
     fn made(clean: bool) -> (tempfile::TempDir, Vec<u8>) {

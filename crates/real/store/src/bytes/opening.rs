@@ -45,13 +45,13 @@ pub struct Opening<'a> {
     /// `fdatasync` for each new mark. Redundancy needs this to survive a loss of power, and not
     /// only the death of the process.
     pub survive_power_loss: bool,
-    /// Time without writes after which a region's mark is cleared.
+    /// Time without writes before a region's mark is cleared.
     pub quiet: Duration,
-    /// True if an unclean store serves at once, and [`Store::tidy`] compares it a part at a time.
+    /// True if an unclean store serves at once, and [`Store::tidy`] compares a part at a time.
     /// Otherwise the opening compares first.
     pub compare_behind: bool,
     /// True if nothing in the folder is changed, so the folder may be read-only. An unclean store
-    /// is mended in memory while it serves. All changes are refused.
+    /// is mended in memory while serving. All changes are refused.
     pub read_only: bool,
     /// Callback for the progress of mending an unclean store.
     pub progress: Option<&'a mut dyn FnMut(Progress)>,
@@ -76,7 +76,7 @@ impl Default for Opening<'_> {
 /// Progress of mending an unclean store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Number of regions that have been mended.
+    /// Number of mended regions.
     pub done: u64,
     /// Number of all regions to mend.
     pub regions: u64,
@@ -89,23 +89,22 @@ pub struct OpenReport {
     pub created: bool,
     /// True if the store had been closed, rather than killed.
     pub clean: bool,
-    /// Bytes that were copied home from the soft state, in volumes that were left in the low gear.
+    /// Bytes copied home from the soft state, in volumes left in the low gear.
     pub copied_home: Bytes,
-    /// Number of runs of sectors that were repeated from the journal.
+    /// Number of runs of sectors repeated from the journal.
     pub replayed_changes: u64,
-    /// Number of regions that were mended.
+    /// Number of mended regions.
     pub regions: u64,
     /// Number of bytes in the address ranges of these regions.
     pub region_bytes: u64,
-    /// Differences that were found in these regions, and mended.
+    /// Differences found in these regions, and mended.
     pub mended: Comparison,
-    /// Members with missing or short files, which count as failed now.
+    /// Newly failed members: those with missing or short files.
     pub newly_failed: Vec<String>,
-    /// True if the marks of regions were damaged, so that all regions were compared.
+    /// True if the marks of regions were damaged, so all regions were compared.
     pub marks_lost: bool,
-    /// Number of regions that could not be mended: they were being written when the store was
-    /// killed, and members failed at the same time. Data computed for these members may be wrong
-    /// there.
+    /// Number of regions that could not be mended: writes were in progress during a kill, and
+    /// members failed at the same time. Data computed for these members may be wrong there.
     pub regions_at_risk: u64,
 }
 
@@ -178,12 +177,11 @@ impl Source for Files<'_> {
 }
 
 impl Store {
-    /// Opens the bytes of a volume of this `shape`, or makes them, all zeros. `digest` identifies
-    /// the volume and its drives: a folder is opened again only with the digest that it was made
-    /// with.
+    /// Opens the bytes of a volume of this `shape`, or makes a store of zeros. `digest` identifies
+    /// the volume and its drives: a folder is opened again only with its first digest.
     ///
     /// An unclean store is mended first. The changes in the journal are repeated. Then parity and
-    /// copies are made to follow from the data in all regions that were being written.
+    /// copies are made to follow from the data in all marked regions.
     ///
     /// # Errors
     /// The folder is in use, is another stack's or no store's, lacks members, or is damaged; or the
@@ -369,8 +367,8 @@ impl Store {
         }
     }
 
-    /// Adds the marked regions to the unsettled extents, which [`Store::tidy`] compares later. The
-    /// data is right until then; the redundancy of these regions is not used.
+    /// Adds the marked regions to the unsettled extents; [`Store::tidy`] compares later. The data
+    /// is right until then; the redundancy of these regions is not used.
     fn resynchronise_later(&mut self, report: &mut OpenReport) {
         let Some(dirty) = self.dirty() else { return };
         if self.journalled && !report.newly_failed.is_empty() {
@@ -429,7 +427,7 @@ impl Store {
 }
 
 /// Returns an error if the folder holds files, but no store. The check comes before the first write
-/// to the folder. A store that another process is making has the store's own file before all
+/// to the folder. If another process is making a store, the store's own file comes before all
 /// others.
 fn refuse_strange(folder: &Path) -> Result<(), StoreError> {
     if !folder.exists() {
@@ -558,8 +556,8 @@ pub(crate) fn fail_missing(
     }
 }
 
-/// Returns the label of each drive and the byte at which the label begins, in the order of the
-/// media. Failed drives get `None`, because they are not part of the store any more.
+/// Returns the label of each drive and its first byte, in the order of the media. Failed drives get
+/// `None`, because such drives are no part of the store any more.
 pub(crate) fn labels(description: &Description) -> impl Iterator<Item = Option<(Label, u64)>> + '_ {
     drives_of(&description.members).map(move |member| {
         let alive = member.state != StateRecord::Failed;

@@ -1,16 +1,16 @@
 //! Volumes of all layouts lose power.
 //!
-//! The fault model is that of arrays ([`crate::power`]), on the same simulated devices: power may
+//! The fault model of arrays holds ([`crate::power`]), on the same simulated devices: power may
 //! fail at any write or flush of any device. All devices stop then, the store's own included. Of
 //! the writes to a device since its last flush any sector may have landed or not, in any version.
 //! Afterwards members may be missing, and are refilled later. Power fails again while the store is
 //! opened, while members are filled and while gears shift.
 //!
-//! The tests require two things. Each sector holds the data of the last sync, or data that was
-//! written since. Redundancy follows from the data. A member may be missing after a loss of power
-//! if the volume keeps copies, or lacked a member when power was lost; else
-//! [`OpenReport::regions_at_risk`] counts. Tests with a piece of the machinery left out show that
-//! each piece is needed. `FULLSTROKE_POWER` sets the lives of each volume (default 4).
+//! The tests require two things. Each sector holds the data of the last sync, or newer data.
+//! Redundancy follows from the data. A member may be missing after a loss of power if the volume
+//! keeps copies, or lacked a member when power was lost; else [`OpenReport::regions_at_risk`]
+//! counts. Tests with a piece of the machinery left out show the need for each piece.
+//! `FULLSTROKE_POWER` sets the lives of each volume (default 4).
 
 use crate::Device;
 use crate::bytes::description::{Kept, LABEL_BYTES, Label, MemberRecord, StateRecord};
@@ -31,11 +31,11 @@ use std::time::Duration;
 #[expect(unused_imports, reason = "named in the documentation")]
 use crate::bytes::OpenReport;
 
-/// The devices of a volume, which outlive the store.
+/// Devices of a volume, with a longer life than the store.
 struct Shelf {
     members: BTreeMap<String, Arc<Simulated>>,
     own: Arc<Simulated>,
-    /// Members that were taken away and replaced with empty ones.
+    /// Members taken away and replaced with empty ones.
     gone: BTreeSet<String>,
 }
 
@@ -57,7 +57,7 @@ impl Source for Shelf {
     }
 }
 
-/// Piece of the machinery that a test leaves out.
+/// Piece of the machinery to leave out in a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LeftOut {
     Nothing,
@@ -142,8 +142,8 @@ impl Life {
         Ok(store)
     }
 
-    /// Restores power, which may fail again while the store is opened. Returns the store, and the
-    /// number of sectors with data that they must not hold.
+    /// Restores power. Power may fail again while the store is opened. Returns the store, and the
+    /// number of sectors with wrong data.
     fn come_back(&mut self) -> (Store, u64) {
         let store = loop {
             let fails = self.random.below(3) == 0;
@@ -271,7 +271,7 @@ impl Life {
             .collect()
     }
 
-    /// True if one more drive may fail. A volume that is being filled may lose all of its drives.
+    /// True if one more drive may fail. A volume under rebuild may lose all of its drives.
     fn survives_one_more(&self, store: &Store) -> bool {
         let all = store.status();
         let (drives, volumes): (Vec<_>, Vec<_>) = all
@@ -336,8 +336,8 @@ impl Life {
         self.come_back()
     }
 
-    /// Takes a member away, if the volume survives that according to its records. The volume must
-    /// keep copies only, or use the journal because a parity volume lacked a member already.
+    /// Takes a member away, if the volume survives the loss according to its records. The volume
+    /// must keep copies only, or use the journal because a parity volume lacked a member already.
     fn take_one_away(&mut self, parity: bool) {
         let own = Arc::clone(&self.shelf.own) as Arc<dyn Device>;
         let Ok(Some(kept)) = Kept::read(own) else {

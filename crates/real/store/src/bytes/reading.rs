@@ -1,9 +1,8 @@
-//! A store that is opened read-only: nothing in its folder is changed, and the folder may be
-//! read-only.
+//! A store opened read-only: nothing in its folder is changed, and the folder may be read-only.
 //!
 //! Mending happens in memory: changes are collected and never made, and reads apply the collected
 //! changes. So an unclean store serves the same data as after mending: the changes in the journal
-//! count as made, and copies that differ after a kill give the same data to every read.
+//! count as made, and different copies after a kill give the same data to every read.
 
 use crate::bytes::description::{
     Description, Kept, LABEL_BYTES, Label, MemberRecord, NAME, StateRecord,
@@ -162,8 +161,8 @@ impl Store {
         Ok(())
     }
 
-    /// Adds the marked regions to the unsettled extents, as in a store that serves before it
-    /// compares. The regions are mended in memory.
+    /// Adds the marked regions to the unsettled extents, as in a store with a later comparison. The
+    /// regions are mended in memory.
     fn look_at_marks(
         &mut self,
         (device, places): (&Arc<dyn Device>, Places),

@@ -44,7 +44,7 @@ impl Places {
         self.redo_at + self.redo_bytes + COPIES.room
     }
 
-    /// Reads the marks without changing them.
+    /// Reads the marks, and changes nothing.
     pub(crate) fn look_at_marks(&self, device: &Arc<dyn Device>, store: Uuid) -> Marks {
         Marks::look(Arc::clone(device), Places::MARKS_AT, store, self.sizes)
     }
@@ -128,7 +128,7 @@ impl Records {
         self.redo.as_mut()
     }
 
-    /// Returns the description that is on the device.
+    /// Returns the description on the device.
     pub(crate) fn description(&self) -> &Description {
         self.kept.description()
     }

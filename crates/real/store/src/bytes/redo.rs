@@ -1,8 +1,8 @@
-//! The journal of a store: changes are written here before they are made. The journal is a [`Log`]
-//! in the store's own file.
+//! The journal of a store: changes are written here in advance. The journal is a [`Log`] in the
+//! store's own file.
 //!
 //! The redundancy of a degraded array cannot mend a crash. If data was written and its parity was
-//! not, the failed member's data is computed wrongly, also in sectors that nobody wrote. So all
+//! not, the failed member's data is computed wrongly, also in sectors without a write. So all
 //! changes of a request are written to the journal, and made durable, before the first of them is
 //! made.
 
@@ -118,7 +118,7 @@ impl Redo {
         Ok(Recorded::Done)
     }
 
-    /// Notes that the changes of the latest record were made.
+    /// Notes the end of the changes of the latest record.
     pub(crate) fn carried_out(&mut self) {
         if let Some(number) = self.under_way.take() {
             self.log.applied(number);
@@ -136,8 +136,7 @@ impl Redo {
         self.log.before_flush()
     }
 
-    /// Gives up the records that were carried out `before` the sync, because their changes are
-    /// durable now.
+    /// Gives up the records carried out `before` the sync, because their changes are durable now.
     pub(crate) fn given_up(&mut self, before: (u64, u64), epoch: u64) -> Result<(), StoreError> {
         let marked = self.log.before_flush().1;
         let (_, written) = self.log.after_flush(&*self.device, before);

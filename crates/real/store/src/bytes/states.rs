@@ -94,7 +94,7 @@ pub(crate) fn any_impaired_parity(node: &Node) -> bool {
     array.has_degraded_parity() || array.members.iter().any(any_impaired_parity)
 }
 
-/// Returns the paths of the volumes that have gears, from the top.
+/// Returns the paths of the volumes with gears, from the top.
 pub(crate) fn geared(root: &Node) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
     add_geared(root, &mut Vec::new(), &mut found);
@@ -192,7 +192,7 @@ pub(crate) fn find<'a>(
     }
 }
 
-/// Returns the path of the drive with that medium; `None` for a drive without a volume.
+/// Returns the path of the drive with this medium; `None` for a drive without a volume.
 pub(crate) fn path_of(node: &Node, medium: usize) -> Option<Vec<usize>> {
     let Node::Volume(array) = node else {
         return None;
@@ -206,9 +206,9 @@ pub(crate) fn path_of(node: &Node, medium: usize) -> Option<Vec<usize>> {
     Some(path)
 }
 
-/// Sets the state of the member at `path`, which must exist, and the states of the volumes above
-/// that fail or are replaced as a consequence. A replaced volume within another is emptied: the
-/// outer volume fills it from the beginning, and its old data would only take room.
+/// Sets the state of the existing member at `path`. Sets the states of the volumes above if they
+/// fail or are replaced as a consequence. A replaced volume within another is emptied: the outer
+/// volume fills it from the beginning, and its old data would only take room.
 pub(crate) fn set(
     array: &mut Array,
     path: &[usize],

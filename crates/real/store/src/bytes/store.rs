@@ -16,7 +16,7 @@ use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// Largest part of a request that one journal record holds: 1 MiB. The limit bounds the size of the
+/// Largest part of a request in one journal record: 1 MiB. The limit bounds the size of the
 /// journal.
 const JOURNALLED_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
 /// Size of a step of a scrub without pauses: 64 MiB.
@@ -42,19 +42,20 @@ const ALLOCATION_SECTORS: u64 = (16 << 20) / SECTOR_BYTES;
 /// # When too many members fail
 /// A volume that has lost more members than its redundancy covers has failed. The remaining data
 /// can be read. The volume refuses changes, fills no member, and accepts no empty member in the
-/// place of a failed one, so that failed members may come back with their data. After
+/// place of a failed one, so failed members may come back with their data. After
 /// [`accept_data_loss`](Store::accept_data_loss) the volume is filled again. Data without a source
-/// is [`Lost`](StoreError::Lost) until it is written; a read never returns zeros or garbage for it.
+/// is [`Lost`](StoreError::Lost) until the next write; a read never returns zeros or garbage
+/// instead.
 ///
 /// # When the host fails
 /// - **A read**: the store computes the unreadable sectors from the other members and writes them
-///   again. A member that cannot be written, or not be read afterwards, has failed.
+///   again. If this write or a second read fails, the member has failed.
 /// - **A change**: the member has failed, if the volume survives that. The change is made on all
 ///   other members, and is whole without the failed one. Otherwise the change is an error, and may
 ///   be made in part.
 /// - **Room**: a change that finds no room on the host is an error, and may be made in part.
 ///   Redundancy is made to follow from the data before the error is returned. If there is no room
-///   for that either, the next [`tidy`](Store::tidy) does so; until then no other member can be
+///   for this either, the next [`tidy`](Store::tidy) does so; until then no other member can be
 ///   failed. In a degraded parity volume the whole change is in the journal: reads return the new
 ///   data, and the change is made before the next one.
 /// - **A sync**: the member has failed, if the volume survives that. Otherwise the store [has
@@ -76,11 +77,11 @@ pub struct Store {
     pub(crate) unsettled: Vec<Unsettled>,
     /// Latest epoch whose changes are all durable.
     pub(crate) synced: u64,
-    /// Epoch that the latest checkpoint began, and the time of that checkpoint. Marks of older
-    /// epochs are cleared when `quiet` has passed since then.
+    /// Epoch and time of the latest checkpoint. Marks of older epochs are cleared when `quiet` has
+    /// passed since then.
     pub(crate) checkpoint: Option<(u64, Duration)>,
     pub(crate) quiet: Duration,
-    /// Data that was given up, and may not be read before it is written.
+    /// Lost data, which may not be read before it is written.
     pub(crate) losses: Vec<Loss>,
     /// Reason why no requests are served any more.
     pub(crate) stopped: Option<String>,
@@ -89,19 +90,19 @@ pub struct Store {
     /// Failed members whose bytes are still right: [`Store::fail_member`] failed the member, and
     /// nothing was changed since.
     pub(crate) missed_nothing: Vec<Vec<usize>>,
-    /// Media of members that are about to fail.
+    /// Media of members about to fail.
     pub(crate) dying: Vec<usize>,
     /// Number of changes of members' states, without the progress of rebuilds.
     pub(crate) state_changes: u64,
-    /// Lock that keeps writers out of a folder that is opened read-only. Changes are collected in
-    /// memory then, and never made.
+    /// Lock of a read-only folder against writers. Changes are collected in memory then, and never
+    /// made.
     pub(crate) read_only: Option<Lock>,
 }
 
 /// State of a comparison of all redundancy with the data.
 #[derive(Clone, Debug, Default)]
 pub struct Scrub {
-    /// First address that was not compared yet.
+    /// First address not compared yet.
     pub next: Lbn,
     /// Which wrong sectors are written again.
     pub repair: Repair,
@@ -113,7 +114,7 @@ pub struct Scrub {
 pub(crate) struct Unsettled {
     pub(crate) extent: Extent,
     /// Media that lack a change. The redundancy of the other media follows from the data. Empty
-    /// after a kill, because the media that lack a change are not known.
+    /// after a kill, because these media are not known.
     pub(crate) media: Vec<usize>,
 }
 
@@ -161,7 +162,7 @@ impl Store {
     }
 
     /// Writes the sectors from `lbn` on. After a successful return the bytes survive the death of
-    /// the process; [`sync`](Store::sync) makes them survive a power loss.
+    /// the process; After a [`sync`](Store::sync) the bytes also survive a power loss.
     ///
     /// # Errors
     /// Out of range, lost, or the host's; the type's documentation describes the state after each.
@@ -187,7 +188,7 @@ impl Store {
     }
 
     /// Makes the sectors read as zeros. With `may_punch` their room is given back. Without it the
-    /// room is kept, so that a later write there cannot run out of room.
+    /// room is kept, so a later write there cannot run out of room.
     ///
     /// # Errors
     /// As [`write`](Store::write).
@@ -218,9 +219,8 @@ impl Store {
         self.change(all, |root, part, media| root.discard(part, media))
     }
 
-    /// Calls `visit` for each run of sectors, with true if the run takes room. A run that takes no
-    /// room reads as zeros. In doubt a run takes room. Neighbouring runs differ. `visit` may end
-    /// the search.
+    /// Calls `visit` for each run of sectors, with true if the run takes room. The other runs read
+    /// as zeros. In doubt a run takes room. Neighbouring runs differ. `visit` may end the search.
     ///
     /// # Errors
     /// Out of range, or the host's.
@@ -288,13 +288,13 @@ impl Store {
     }
 
     /// Continues a comparison over about `most` addresses. Requests may be served between two
-    /// calls. Unreadable sectors are mended as for reads. Regions that are unsettled since a kill
-    /// are settled first, and their differences do not count as found. Returns true if something is
-    /// left to compare.
+    /// calls. Unreadable sectors are mended as for reads. Unsettled regions of a kill are settled
+    /// first, and their differences do not count as found. Returns true if something is left to
+    /// compare.
     ///
     /// # Errors
-    /// As [`scrub`](Store::scrub); the part that was compared stays compared. Nothing is mended in
-    /// a volume that [has failed](Store::has_failed).
+    /// As [`scrub`](Store::scrub); the compared part stays compared. Nothing is mended if the
+    /// volume [has failed](Store::has_failed).
     pub fn scrub_step(&mut self, scrub: &mut Scrub, most: Sectors) -> Result<bool, StoreError> {
         self.check_running()?;
         self.finish_pending()?;
@@ -340,7 +340,7 @@ impl Store {
     }
 
     /// Compares and mends `part`. Mending goes through [`Store::change_once`], because a kill may
-    /// interrupt it like any other change.
+    /// interrupt any change.
     fn compare_and_mend(&mut self, part: Extent, repair: Repair) -> Result<Comparison, StoreError> {
         let mut found = Comparison::default();
         let within = Extent {
@@ -429,8 +429,8 @@ impl Store {
         Ok(())
     }
 
-    /// Makes copies within `extent` equal before a read. Copies that were being written during a
-    /// kill may differ; without this step two reads of a sector could return different data.
+    /// Makes copies within `extent` equal before a read. Copies may differ after a kill during
+    /// their write; without this step two reads of a sector could return different data.
     #[cold]
     fn compare_before_reading(&mut self, extent: Extent) -> Result<(), StoreError> {
         let touches = |unsettled: &Unsettled| {
@@ -450,7 +450,7 @@ impl Store {
         states::any_impaired_parity(&self.root)
     }
 
-    /// Number of bytes that are still to be compared since the store was killed.
+    /// Number of bytes still to be compared since a kill.
     pub fn left_to_compare(&self) -> Bytes {
         let left = self
             .unsettled
@@ -480,7 +480,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes that `extent` was written: its sectors are no longer lost.
+    /// Notes a write of `extent`: its sectors are no longer lost.
     fn note_known(&mut self, extent: Extent) -> Result<(), StoreError> {
         let epoch = self.media.epoch;
         self.losses
@@ -517,7 +517,7 @@ impl Store {
         Ok(recorded)
     }
 
-    /// Collects the changes of `make`, and writes them to the journal.
+    /// Collects the changes of `make` in the journal.
     fn write_down(
         &mut self,
         make: &mut impl FnMut(&mut Node, &mut Media) -> Result<(), StoreError>,

@@ -1,10 +1,10 @@
-//! Devices that are to be made durable.
+//! Devices to flush.
 
 use crate::Device;
 use crate::bytes::StoreError;
 use std::sync::Arc;
 
-/// A device that is to be made durable.
+/// A device to flush.
 pub(crate) struct ToSync {
     /// Index of the medium; `None` for the store's own devices.
     pub(crate) medium: Option<usize>,

@@ -1,11 +1,11 @@
-//! The changes that one request makes to the media, collected before they are made.
+//! The changes of media by one request, collected before they are made.
 
 use crate::buffers::extent_of;
 use crate::journal::{Change, Kind, Run};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES};
 
-/// Changes that are made together, in this order, or not at all.
+/// Changes to make together, in this order, or not at all.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Transaction {
     change: Change,
@@ -66,7 +66,7 @@ impl Transaction {
         });
     }
 
-    /// Returns the runs in order; a run that is not zeros comes with its bytes.
+    /// Returns the runs in order; a run of data comes with its bytes.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (Run, Option<&[u8]>)> {
         let mut at = 0;
         self.change.runs.iter().map(move |run| {
@@ -98,7 +98,7 @@ impl Transaction {
     }
 }
 
-/// Returns the byte at which `lbn` begins within the buffer of `extent`.
+/// Returns the first byte of `lbn` within the buffer of `extent`.
 fn within(extent: Extent, lbn: Lbn) -> usize {
     (lbn.since(extent.start).0 * SECTOR_BYTES) as usize
 }

@@ -1,4 +1,4 @@
-//! Compares parity and copies with the data that they follow from.
+//! Compares parity and copies with their data.
 //!
 //! The comparison knows no layout: it plans a write of the present data. The plan tells the right
 //! parity and copies, and their places.
@@ -24,15 +24,13 @@ const LISTED: usize = 16;
 /// Results of a comparison of redundancy with data.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct Comparison {
-    /// Sectors of volumes with redundancy that were read and compared. Holes equal each other and
-    /// are skipped.
+    /// Compared sectors of volumes with redundancy. Holes equal each other and are skipped.
     pub compared_sectors: u64,
-    /// Sectors of parity, copies or data that contradict the rest.
+    /// Sectors of parity, copies or data in contradiction to the rest.
     pub mismatched_sectors: u64,
-    /// Mismatched sectors that were left as they are, because nothing proves which of the sectors
-    /// is wrong.
+    /// Mismatched sectors left as they are, because nothing proves which of the sectors is wrong.
     pub undecided_sectors: u64,
-    /// Mismatched sectors that were written again.
+    /// Mismatched sectors written again.
     pub repaired_sectors: u64,
     /// The first mismatches, one for each run of sectors.
     pub first: Vec<Mismatch>,
@@ -62,19 +60,19 @@ impl Comparison {
     }
 }
 
-/// A run of sectors of a member that contradicts the other members.
+/// A run of sectors of a member in contradiction to the other members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
     /// Indices of the member from the top: `0.2`.
     pub member: String,
-    /// First sector of the run on that member.
+    /// First sector of the run on the member.
     pub lbn: Lbn,
     /// Row of chunks; `None` without parity.
     pub row: Option<u64>,
     /// Address of the run in the volume above the member, in sectors. For parity: the address of
     /// the row's first data in the same column. `None` in volumes with gears.
     pub address: Option<Lbn>,
-    /// True if nothing proves that this run is the wrong one.
+    /// True if nothing proves this run wrong.
     pub undecided: bool,
 }
 
@@ -82,8 +80,8 @@ pub struct Mismatch {
 pub(crate) struct Verifier<'a> {
     pub(crate) media: &'a mut Media,
     repair: Repair,
-    /// True if the verifier determines which sectors are wrong. Otherwise redundancy always follows
-    /// from the data.
+    /// True if the verifier determines the wrong sectors. Otherwise redundancy always follows from
+    /// the data.
     judges: bool,
     pub(crate) found: Comparison,
     data: Vec<u8>,
@@ -91,8 +89,8 @@ pub(crate) struct Verifier<'a> {
 }
 
 impl<'a> Verifier<'a> {
-    /// Returns a verifier that makes all redundancy follow from the data. This is right after a
-    /// kill in the middle of a write, because old and new data are both valid then.
+    /// Returns a verifier to make all redundancy follow from the data. This is right after a kill
+    /// in the middle of a write, because old and new data are both valid then.
     pub(crate) fn mending(media: &'a mut Media) -> Verifier<'a> {
         Verifier {
             judges: false,
@@ -100,8 +98,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Returns a verifier that determines the wrong sectors, and writes them again as far as
-    /// `repair` allows.
+    /// Returns a verifier to determine the wrong sectors, and to repair as far as `repair` allows.
     pub(crate) fn scrubbing(media: &'a mut Media, repair: Repair) -> Verifier<'a> {
         Verifier {
             media,
@@ -113,8 +110,8 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Compares all redundancy that belongs to `extent` of the node at `path`. The redundancy of
-    /// the members comes first, because their data must be sound before it is read.
+    /// Compares all redundancy of `extent` of the node at `path`. The redundancy of the members
+    /// comes first, because unsound data must not be read.
     pub(crate) fn check(
         &mut self,
         node: &mut Node,
@@ -323,7 +320,7 @@ pub(crate) fn below(path: &str, member: usize) -> String {
     }
 }
 
-/// Returns the number of a member's `sectors` from `lbn` on that hold the right data.
+/// Returns the number of filled sectors among a member's `sectors` from `lbn` on.
 fn filled(state: MemberState, lbn: Lbn, sectors: Sectors) -> Sectors {
     match state {
         MemberState::Alive => sectors,

@@ -1,5 +1,5 @@
-//! Devices that have changed: restored from a backup, cut, written over, copied, replaced. None of
-//! them may count as the member that it was.
+//! Changed devices: restored from a backup, cut, written over, copied, replaced. None of them may
+//! count as the former member.
 
 use super::{Simulated, content, design, dynamic, made, simulated, some_bytes};
 use crate::Repair;
@@ -11,7 +11,7 @@ use crate::{
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Layouts, their number of members here, and true if they survive the loss of one.
+/// Layouts, their number of members here, and true for those with redundancy.
 const LAYOUTS: &[(&str, usize, bool)] = &[
     ("raid1", 2, true),
     ("raid1", 3, true),
@@ -196,8 +196,8 @@ fn two_copies_of_an_array_that_were_used_apart_do_not_mix() {
     }
 }
 
-/// Power fails at every write and flush of an assembly, and again at one of the next. Nothing was
-/// done on the basis of an event that only some members know, so no member counts as out of date.
+/// Power fails at every write and flush of an assembly, and again at one of the next. Nothing
+/// relies on an event before all members have its record, so no member counts as out of date.
 #[test]
 fn an_assembly_that_is_interrupted_leaves_no_member_behind() {
     for &(layout, members, _) in LAYOUTS {
@@ -354,7 +354,7 @@ fn arrays_of_version_1_are_assembled_and_a_member_that_may_be_behind_is_named() 
     }
 }
 
-/// Returns the bytes of all devices, to show that nothing was written.
+/// Returns the bytes of all devices, to prove the absence of writes.
 fn all_bytes(devices: &[Arc<Simulated>]) -> Vec<Vec<u8>> {
     let bytes = |device: &Arc<Simulated>| device.lock().current.clone();
     devices.iter().map(bytes).collect()
@@ -503,8 +503,7 @@ fn a_superblock_at_a_wrong_place_is_none() {
     assert!(superblock::read(&*disk[0]).unwrap().is_none());
 }
 
-/// Data is lost if its only member fails, too. The next flush reports the loss, and only that
-/// flush.
+/// Data is lost if its only member fails, too. The next flush reports the loss, and no other flush.
 #[test]
 fn a_flush_fails_once_after_data_were_lost() {
     for (layout, members, failures) in [

@@ -1,5 +1,5 @@
 //! Arrays with gears lose power at the worst moments. Each possible fault of their machinery is
-//! provoked on purpose, with the piece that prevents it and without.
+//! provoked on purpose, with and without the preventing piece.
 
 use super::{Case, Random, SECTOR, Simulated, content, dynamic, fill, simulated, some_bytes};
 use crate::array::Sabotage;
@@ -20,7 +20,7 @@ struct Trial {
     sabotage: Sabotage,
 }
 
-/// Content of the devices of an array that was stopped in a gear. It is made once for many trials.
+/// Content of the devices of an array stopped in a gear. One image serves many trials.
 struct Image {
     members: Vec<Vec<u8>>,
     held: Vec<u8>,
@@ -95,7 +95,7 @@ impl Trial {
             .unwrap();
     }
 
-    /// Loses power: each sector that was not flushed lands or not.
+    /// Loses power: each unflushed sector lands or not.
     fn lose_power(&mut self, random: &mut Random, percent: u64) -> Report {
         self.devices
             .iter()
@@ -254,8 +254,8 @@ fn power_may_fail_at_any_write_of_a_shift() {
     }
 }
 
-/// Members that stood learn of no event before the high gear is recorded: they count as failed
-/// after a loss of power.
+/// Standing members learn of no event before the high gear is recorded: such members count as
+/// failed after a loss of power.
 #[test]
 fn without_the_standing_members_having_caught_up_they_are_out_of_date() {
     let behind = |sabotage: Sabotage| {
@@ -295,7 +295,7 @@ fn simulated_named(name: &str) -> Arc<dyn Device> {
     device
 }
 
-/// Two rows that share the parity of a soft row are changed one after the other and flushed. Power
+/// Two rows with shared parity of a soft row are changed one after the other and flushed. Power
 /// fails before the markers are durable; then a member is missing. Returns how often data was lost.
 fn lost_behind_two_changes(sabotage: Sabotage) -> u64 {
     let (mut random, image) = (Random(3), Image::of(&OF_4, Gear::Low));
@@ -420,8 +420,8 @@ fn a_member_that_fails_in_any_gear_is_done_without_and_filled_again() {
     }
 }
 
-/// Found when the end of a shift became one step with the check of the gear: it requested the end
-/// of a shift that a member's failure had ended.
+/// Found when the end of a shift became one step with the check of the gear: a request came for the
+/// end of a shift already ended by a member's failure.
 #[test]
 fn a_member_that_dies_while_the_low_gear_is_written_down_keeps_the_array_in_the_high_one() {
     let image = Image::of(&OF_4, Gear::High);

@@ -1,4 +1,4 @@
-//! Sectors with wrong bytes, which a scrub finds: the tests check which of them it writes again.
+//! Sectors with wrong bytes: the tests check the findings and repairs of scrubs.
 
 use super::{SECTOR, Simulated, content, made, scrubbed, some_bytes};
 use crate::{Array, Comparison, Design, JournalPolicy, Repair, Worker, assemble, create};
@@ -71,8 +71,8 @@ impl Odd {
         scrubbed(&self.array, &mut self.worker, repair)
     }
 
-    /// Checks that a scrub without repair changes nothing, and that a repair restores the state
-    /// before the damage.
+    /// Checks two things: a scrub without repair changes nothing, and a repair restores the former
+    /// state.
     fn is_repaired(&mut self, before: &[Vec<u8>], slots: &[usize], what: &str) {
         let spoilt = self.media();
         let found = self.scrub(Repair::Nothing);
@@ -96,7 +96,7 @@ impl Odd {
         assert_eq!(content(&self.array, &mut self.worker), self.bytes, "{what}");
     }
 
-    /// Checks that only a repair of undecided sectors changes something.
+    /// Checks the sectors after all repairs: only a repair of undecided sectors changes something.
     fn is_left(&mut self, undecided: u64, address: u64, what: &str) {
         let spoilt = self.media();
         for repair in [Repair::Nothing, Repair::Proven] {

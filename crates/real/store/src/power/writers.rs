@@ -1,14 +1,13 @@
 //! Power fails while several threads write, as the server's do.
 //!
-//! The first half of the array is dealt to the writers in runs of five sectors, so that nearly
-//! every row has sectors of all of them: rows are locked, gathered and flushed together. The second
-//! half has a region for each writer, in which rows are written whole, too. A keeper clears marks
-//! meanwhile, as a server's does once a second, and may let a device die.
+//! The first half of the array is dealt to the writers in runs of five sectors, so nearly every row
+//! has sectors of all writers: rows are locked, gathered and flushed together. The second half has
+//! a region for each writer, in which rows are written whole, too. A keeper clears marks meanwhile,
+//! as a server's does once a second, and may let a device die.
 //!
 //! The requirements for one writer hold for the sectors of each writer. A flush by any writer
-//! covers every write of any writer that was answered before the flush began. The acts of each
-//! thread follow from the seed. The host decides how they interleave; devices are slow in places,
-//! so that they do.
+//! covers every earlier answered write of any writer. The acts of each thread follow from the seed.
+//! The host decides the interleaving; slow devices provoke it.
 
 use super::{Life, Model, Random, SECTOR, Tally, fill, fingerprint};
 use crate::{Array, ArrayError, Worker};
@@ -23,7 +22,7 @@ const RUN: u64 = 5;
 /// Allowed contents of sectors, while several threads write.
 struct Shared {
     model: Model,
-    /// For each sector, the number of versions that a flush has ruled out.
+    /// For each sector, the number of versions ruled out by a flush.
     ruled_out: Vec<usize>,
     /// For each sector, the number of answered versions.
     answered: Vec<usize>,
@@ -61,8 +60,8 @@ impl Shared {
         }
     }
 
-    /// Returns rows of which every sector was written since a flush: one writer or several together
-    /// may have written them whole.
+    /// Returns rows with every sector written since a flush: the row may have been written whole,
+    /// by one writer or several together.
     fn rows_that_may_be_loose(&self, row: u64) -> impl Iterator<Item = u64> {
         let rows = self.model.0.chunks_exact(row as usize).enumerate();
         let loose = rows.filter(|(_, sectors)| sectors.iter().all(|versions| versions.len() > 1));
@@ -70,7 +69,7 @@ impl Shared {
     }
 }
 
-/// State that all threads of one life share.
+/// Shared state of all threads of one life.
 struct Scene<'a> {
     array: &'a Array,
     shared: Mutex<Shared>,
@@ -282,7 +281,7 @@ impl Tally {
             .for_each(|(sum, more)| *sum += more);
     }
 
-    /// Counts that a gear was entered.
+    /// Counts the entry of a gear.
     pub(super) fn note(&mut self, gear: Option<Gear>) {
         self.low += u64::from(gear == Some(Gear::Low));
         self.high += u64::from(gear == Some(Gear::High));

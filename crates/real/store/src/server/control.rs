@@ -34,12 +34,12 @@ pub enum Question {
     Add {
         /// Path of the device.
         device: PathBuf,
-        /// True to accept a device that holds data.
+        /// True to accept a device with data.
         force: bool,
     },
     /// Compare all redundancy with the data.
     Scrub {
-        /// Sectors that may be written again.
+        /// Sectors to write again.
         #[serde(default)]
         repair: Repair,
     },
@@ -179,7 +179,7 @@ fn scrub(server: &Server, repair: Repair) -> Result<Comparison, ArrayError> {
 /// Asks the server behind a control socket.
 ///
 /// # Errors
-/// No server is there, its answer is not understood, or it refuses.
+/// No server is there, its answer is not understood, or the server refuses.
 pub fn ask(path: &Path, question: &Question) -> Result<serde_json::Value, ArrayError> {
     let failed =
         |error| ArrayError::device(path.display().to_string(), "ask", io::Error::other(error));

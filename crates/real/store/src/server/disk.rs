@@ -9,7 +9,7 @@ use fullstroke_transport::ublk::{Disk, Form, Operation, Request, Serves, UblkErr
 use std::io;
 use std::sync::Arc;
 
-/// Largest length of a discard, so that none takes too long.
+/// Largest length of a discard, so none takes too long.
 const DISCARDED_BYTES_MAX: u64 = 64 << 20;
 
 impl From<UblkError> for ArrayError {

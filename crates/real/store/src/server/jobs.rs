@@ -34,7 +34,7 @@ pub(crate) struct Jobs {
 struct State {
     waiting: VecDeque<Job>,
     under_way: usize,
-    /// Number of threads that wait for a request.
+    /// Number of idle threads.
     idle: usize,
     closed: bool,
 }
@@ -124,7 +124,7 @@ impl Job {
     }
 }
 
-/// Carries out a request. `data` holds the bytes that were read or are to be written.
+/// Carries out a request. `data` holds the bytes of the read or write.
 pub(super) fn carry_out(
     server: &Server,
     worker: &mut Worker,

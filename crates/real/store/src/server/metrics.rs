@@ -1,5 +1,5 @@
-//! Metrics of a served array for Prometheus: `GET /metrics`. Metrics that a simulated array has,
-//! too, have the same names.
+//! Metrics of a served array for Prometheus: `GET /metrics`. Common metrics of simulated and served
+//! arrays have the same names.
 
 use super::Server;
 use crate::Status;

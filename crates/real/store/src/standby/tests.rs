@@ -5,10 +5,10 @@ use crate::power::{Simulated, design, dynamic, simulated};
 use crate::{JournalPolicy, Worker, assemble, create};
 use fullstroke_device::scsi::CommandError;
 
-/// Counters of a device and of the means to stop it.
+/// Counters of a device and of its means to stop.
 #[derive(Default)]
 struct Bench {
-    /// Accesses and flushes that reached the device, and those in progress.
+    /// Accesses and flushes of the device, and those in progress.
     accesses: AtomicU64,
     under_way: AtomicU32,
     stopping: AtomicBool,
@@ -82,7 +82,7 @@ impl Stops for Fake {
     }
 }
 
-/// Makes an array on devices that can be stopped.
+/// Makes an array on stoppable devices.
 fn attended(layout: &str, members: usize) -> (Array, Vec<Arc<Bench>>) {
     let (devices, _) = simulated(members, 1300 << 10);
     create(

@@ -10,16 +10,15 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-/// Number of transfers that the kernel gets at a time.
+/// Number of transfers handed to the kernel at a time.
 const ENTRIES: usize = 128;
-/// Number of memory blocks that are kept.
+/// Number of memory blocks to keep.
 const KEPT: usize = 8;
 
-/// A ring that is empty between calls.
+/// A ring, empty between calls.
 pub(super) struct Ring {
     ring: IoUring,
-    /// Memory of transfers with a limit. Such memory may be lost, because the kernel may keep it
-    /// for good.
+    /// Memory of transfers with a limit. Such memory may be lost to the kernel for good.
     spare: Vec<Aligned>,
 }
 
@@ -31,9 +30,8 @@ impl Ring {
         })
     }
 
-    /// As [`carry`](Ring::carry), with a time limit. Returns the indices of the transfers that must
-    /// be tried in another way, and the indices of those that did not end in time. The latter are
-    /// among the former.
+    /// As [`carry`](Ring::carry), with a time limit. Returns the indices of the transfers to try in
+    /// another way, and the indices of the unfinished ones. The latter are among the former.
     pub(super) fn carry_within(
         &mut self,
         limit: Option<Duration>,
@@ -96,7 +94,7 @@ impl Ring {
         (left, hung)
     }
 
-    /// Leaves memory to the kernel, which may never return it. Later transfers get a new ring.
+    /// Leaves memory to the kernel, perhaps forever. Later transfers get a new ring.
     fn leave_behind(&mut self, lent: &mut BTreeMap<usize, Aligned>) {
         for memory in lent.values_mut() {
             std::mem::forget(std::mem::take(memory));
@@ -128,8 +126,8 @@ impl Ring {
         }
     }
 
-    /// Carries out `transfers`, and waits for all of them. Returns the indices of those that must
-    /// be tried in another way.
+    /// Carries out `transfers`, and waits for their completion. Returns the indices of those to try
+    /// in another way.
     pub(super) fn carry(
         &mut self,
         direction: Direction,

@@ -1,4 +1,4 @@
-//! Small volumes for tests, and folders for them.
+//! Small volumes for tests, and their folders.
 
 #![allow(dead_code, reason = "each test uses its own part")]
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub struct Sample {
     pub name: &'static str,
     pub shape: fn() -> Shape,
-    /// Number of drives that may be out of order at once, in any combination.
+    /// Number of drives allowed to be out of order at once, in any combination.
     pub tolerance: usize,
 }
 
@@ -207,7 +207,7 @@ pub fn path(member: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Returns sectors that identify their address and the write that made them.
+/// Returns sectors with marks of their address and their write.
 pub fn pattern(lbn: u64, sectors: u64, version: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(sectors as usize * 512);
     for lbn in lbn..lbn + sectors {
