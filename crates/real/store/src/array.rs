@@ -79,6 +79,10 @@ pub struct Array {
     pub(crate) failures: AtomicU64,
     pub(crate) settled: AtomicU64,
     halted: OnceLock<String>,
+    /// A member could not be written because its host has no room.
+    pub(crate) lacks_room: AtomicBool,
+    /// It was assembled to be read alone.
+    pub(crate) is_read_only: AtomicBool,
     /// Data could not be computed from the members that are left, and no flush has said so yet.
     pub(crate) lost: AtomicBool,
     /// Members stand in the low gear, and nothing is written to them.
@@ -265,6 +269,8 @@ impl Array {
             failures: AtomicU64::new(0),
             settled: AtomicU64::new(0),
             halted: OnceLock::new(),
+            lacks_room: AtomicBool::new(false),
+            is_read_only: AtomicBool::new(false),
             lost: AtomicBool::new(false),
             resting: AtomicBool::new(false),
             copied_at_once: gears::COPIED_AT_ONCE,
@@ -850,6 +856,9 @@ impl Array {
     /// A device's that nothing makes good. Once, if data were lost since the last flush: what was written
     /// before may be among them, as fsync(2) fails once for pages that could not be written.
     pub fn flush(&self) -> Result<(), ArrayError> {
+        if self.is_read_only() {
+            return Ok(());
+        }
         self.make_durable()?;
         match self.lost.swap(false, Ordering::SeqCst) {
             true => Err(ArrayError::LostBefore),
@@ -1084,6 +1093,11 @@ impl Array {
         ArrayError::Halted {
             why: self.halted.get_or_init(|| why.to_owned()).clone(),
         }
+    }
+
+    /// Whether it was assembled to be read alone, since its host has no room.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only.load(Ordering::SeqCst)
     }
 
     /// Why nothing is changed any more, if so.

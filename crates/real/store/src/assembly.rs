@@ -541,6 +541,28 @@ pub fn assemble_with(
     assemble_sabotaged(devices, allowances, Sabotage::Nothing)
 }
 
+/// What is done with the array that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// It is mended, and may be changed.
+    Use,
+    /// It is read, and nothing is written.
+    Read,
+}
+
+/// How an assembly ended that did not end well.
+enum Failed {
+    Wholly(ArrayError),
+    /// A host has no room for what an assembly writes.
+    ForWantOfRoom(ArrayError),
+}
+
+impl From<ArrayError> for Failed {
+    fn from(error: ArrayError) -> Failed {
+        Failed::Wholly(error)
+    }
+}
+
 /// The same, with something left out.
 pub(crate) fn assemble_without(
     devices: &[Arc<dyn Device>],
@@ -559,6 +581,31 @@ fn assemble_sabotaged(
     allowances: &Allowances,
     sabotage: Sabotage,
 ) -> Result<(Array, Report), ArrayError> {
+    match assemble_for(Purpose::Use, devices, allowances, sabotage) {
+        Ok(assembled) => Ok(assembled),
+        Err(Failed::Wholly(error)) => Err(error),
+        Err(Failed::ForWantOfRoom(error)) => {
+            match assemble_for(Purpose::Read, devices, allowances, sabotage) {
+                Ok((array, mut report)) => {
+                    report.remarks.push(format!(
+                        "served read-only, since a member's file system has no room ({error}); make room, and assemble \
+                         the array again"
+                    ));
+                    Ok((array, report))
+                }
+                // Where members are missing, data follows from parity that would have to be mended first.
+                Err(_) => Err(error),
+            }
+        }
+    }
+}
+
+fn assemble_for(
+    purpose: Purpose,
+    devices: &[Arc<dyn Device>],
+    allowances: &Allowances,
+    sabotage: Sabotage,
+) -> Result<(Array, Report), Failed> {
     check_names(devices)?;
     let degraded = allowances.degraded;
     let mut report = Report::default();
@@ -572,11 +619,11 @@ fn assemble_sabotaged(
     roster.keys = keys::frozen(&roster.layout, &roster.keys);
     let present = members_of(&roster, &found, allowances, &mut report)?;
     if !report.newly_failed.is_empty() && !degraded {
-        return Err(ArrayError::Missing(format!(
+        return Err(Failed::Wholly(ArrayError::Missing(format!(
             "`{}` lacks members that it had: {}",
             roster.name,
             report.newly_failed.join(", ")
-        )));
+        ))));
     }
     let sectors: Vec<Sectors> = roster
         .slots
@@ -607,12 +654,12 @@ fn assemble_sabotaged(
         .map(|slot| roster.slots[slot].device.clone())
         .collect();
     if !layout.answers() {
-        return Err(ArrayError::Refused(format!(
+        return Err(Failed::Wholly(ArrayError::Refused(format!(
             "`{}` cannot be assembled: it survives the loss of {} members, and lacks {}",
             roster.name,
             layout.failures_survived(),
             missing.join(", ")
-        )));
+        ))));
     }
     let spares = roster.spares.clone();
     let spare = |spare: &Spare| {
@@ -629,7 +676,9 @@ fn assemble_sabotaged(
             .as_ref()
             .map_or_else(|| slot.device.clone(), |device| device.name());
     }
-    catch_up(&latest, &found, &present)?;
+    if purpose == Purpose::Use {
+        catch_up(&latest, &found, &present)?;
+    }
     // Who has caught up was written to, at the place of the older copy.
     let newest = found.iter().map(|found| {
         let behind = is_interrupted(&latest.roster, found);
@@ -645,8 +694,15 @@ fn assemble_sabotaged(
     let facts = Facts::of(&book.roster, &mut *layout);
     let uuid = latest.array;
     let array = Array::new(uuid, facts, layout, present, book, sabotage);
-    array.mend_after_loss_of_power(&mut report)?;
-    Ok((array, report))
+    if purpose == Purpose::Read {
+        array.be_read_alone()?;
+        return Ok((array, report));
+    }
+    match array.mend_after_loss_of_power(&mut report) {
+        Ok(()) => Ok((array, report)),
+        Err(error) if array.lacks_room.load(Ordering::SeqCst) => Err(Failed::ForWantOfRoom(error)),
+        Err(error) => Err(Failed::Wholly(error)),
+    }
 }
 
 /// The devices that are members, with what they say of themselves.
@@ -929,6 +985,19 @@ fn refuse_other_history(roster: &Roster, index: usize, own: &Found) -> Result<()
 }
 
 impl Array {
+    /// Nothing is changed from now on. All members are there, so that their data needs no redundancy.
+    fn be_read_alone(&self) -> Result<(), ArrayError> {
+        let impaired = self.planner().is_impaired();
+        if impaired || self.facts.gears.is_some() {
+            return Err(ArrayError::Refused(
+                "it can only be read alone with all members, and without gears".to_owned(),
+            ));
+        }
+        self.is_read_only.store(true, Ordering::SeqCst);
+        self.halt("it is served read-only, since a member's file system has no room");
+        Ok(())
+    }
+
     /// Bitmap, journals, redundancy, and then the members' states.
     fn mend_after_loss_of_power(&self, report: &mut Report) -> Result<(), ArrayError> {
         let mut worker = Worker::new();
@@ -1084,6 +1153,9 @@ impl Array {
     /// A device's.
     pub fn stop(&self) -> Result<(), ArrayError> {
         let _alone = self.alone();
+        if self.is_read_only() {
+            return Ok(());
+        }
         self.check_running()?;
         // The second makes the markers durable, so that no journal has anything.
         for _ in 0..2 {

@@ -12,6 +12,7 @@
 //! machinery left out show that each piece is needed.
 
 mod distrust;
+mod full;
 mod gears;
 mod hangs;
 mod odd;
@@ -82,6 +83,8 @@ pub(crate) struct Simulated {
     read_only: AtomicBool,
     /// Reads, writes and flushes.
     touched: AtomicU64,
+    /// Its file system has no room: every write fails.
+    pub(crate) is_full: AtomicBool,
     /// None of these ends.
     pub(crate) hangs: AtomicBool,
 }
@@ -197,6 +200,9 @@ impl Device for Simulated {
         self.check()?;
         if self.read_only.load(Ordering::SeqCst) {
             return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        if self.is_full.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::StorageFull.into());
         }
         self.take_time(10);
         let superblock = at < 64 << 10 || at + (16 << 10) >= self.bytes();
@@ -342,6 +348,7 @@ pub(crate) fn simulated(count: usize, bytes: usize) -> (Vec<Arc<Simulated>>, Arc
             dead: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
             touched: AtomicU64::new(0),
+            is_full: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
         })
     };

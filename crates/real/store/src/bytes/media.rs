@@ -157,7 +157,15 @@ impl Media {
 
     /// Labels the media, each behind its bytes, and durably. One that takes no label is found
     /// out of date later. Media that end with the process need none.
-    pub(crate) fn write_labels(&mut self, labels: impl Iterator<Item = Option<(Label, u64)>>) {
+    ///
+    /// # Errors
+    /// The host has no room for a label. Then no medium is to be found out of date: the labels that
+    /// were written are one event ahead of a description that does not follow.
+    pub(crate) fn write_labels(
+        &mut self,
+        labels: impl Iterator<Item = Option<(Label, u64)>>,
+    ) -> Result<(), StoreError> {
+        let mut result = Ok(());
         for (index, label) in labels.enumerate() {
             let Some(medium) = self.media.get(index).filter(|medium| !medium.is_volatile()) else {
                 continue;
@@ -165,14 +173,22 @@ impl Media {
             let Some((label, bytes)) = label else {
                 continue;
             };
-            if label.write(&**medium, bytes).is_ok()
-                && let Err(error) = medium.flush()
-            {
-                // The host says so once, and what the medium holds may be older than it was.
-                let error = self.error("make durable", index, error);
-                self.failed_syncs.push((index, error));
+            match label.write(&**medium, bytes).map(|()| medium.flush()) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    // The host says so once, and what the medium holds may be older than it was.
+                    let error = self.error("make durable", index, error);
+                    self.failed_syncs.push((index, error));
+                }
+                Err(error) => {
+                    let error = self.error("write the label of", index, error);
+                    if error.is_out_of_space() {
+                        result = first_error(result, Err(error));
+                    }
+                }
             }
         }
+        result
     }
 
     /// The media that the host failed to make durable when they were labelled, since this was

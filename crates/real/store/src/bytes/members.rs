@@ -317,7 +317,7 @@ impl Store {
                 record.state = StateRecord::Alive;
             }
             description.events += 1;
-            self.media.write_labels(labels(&description));
+            self.media.write_labels(labels(&description))?;
             records.replace(description)?;
         }
         self.drop_unlabelled()?;
@@ -509,7 +509,7 @@ impl Store {
             // Whoever is part of the store from now on knows, and who is not can
             // be told by that.
             description.events += 1;
-            self.media.write_labels(labels(&description));
+            self.media.write_labels(labels(&description))?;
         }
         records.replace(description)
     }
