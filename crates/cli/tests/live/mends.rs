@@ -1,6 +1,7 @@
 //! Redundancy that does not follow from the data: after a kill, and where a
 //! byte was flipped.
 
+use crate::array::SmallDisk;
 use crate::common::fullstroke;
 use crate::pattern;
 use crate::server::{PATIENCE, Place, Server, text};
@@ -9,6 +10,7 @@ use fullstroke_nbd::CommandFlags;
 use serde_json::Value;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
@@ -221,6 +223,63 @@ fn what_a_kill_has_left_is_compared_behind_and_the_status_says_how_far_it_is() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(!server.ctl(&["status"]).contains("comparing"));
+    server.scrub();
+    server.stop_well();
+}
+
+/// The copy of the store's description that the next event is written to takes no room any more.
+fn punch_older_copy(store: &Path) {
+    const COPY_BYTES: u64 = 1 << 20;
+    let path = store.join("fullstroke.store");
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    let places = [4096, file.metadata().unwrap().len() - COPY_BYTES];
+    let number = |at: u64| {
+        let mut number = [0; 8];
+        file.read_exact_at(&mut number, at + 24).unwrap();
+        u64::from_le_bytes(number)
+    };
+    let older = places.into_iter().min_by_key(|&at| number(at)).unwrap();
+    let how = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+    rustix::fs::fallocate(&file, how, older, COPY_BYTES).unwrap();
+}
+
+#[test]
+fn a_store_on_a_full_disk_is_served_read_only_until_there_is_room() {
+    let place = Place::new(RAID5, 4);
+    std::fs::create_dir(place.path("disk")).unwrap();
+    let Some(disk) = SmallDisk::new(&place.path("disk")) else {
+        return;
+    };
+    let store = disk.path.join("store");
+    let options = ["--no-delay", "--store", store.to_str().unwrap()];
+    let server = place.serve(&options);
+    let bytes = fill(&server);
+    server.kill();
+    punch_older_copy(&store);
+    disk.fill_up();
+    let server = place.serve(&options);
+    assert_holds(&server, &bytes, "on a full disk");
+    let mut client = server.client();
+    client
+        .write(0, &[1; 512], CommandFlags::empty())
+        .unwrap_err();
+    client.flush().unwrap();
+    drop(client);
+    let refused = server.ctl_refused(&["fail", "0"]);
+    assert!(refused.contains("read-only"), "{refused}");
+    server.stop_well();
+    disk.free();
+    let server = place.serve(&options);
+    assert_holds(&server, &bytes, "with room again");
+    let mut client = server.client();
+    client
+        .write(0, &bytes[..512], CommandFlags::empty())
+        .unwrap();
+    drop(client);
     server.scrub();
     server.stop_well();
 }

@@ -168,8 +168,8 @@ impl Server {
             .features
             .contains(Features::READ_ONLY)
         {
-            let message = "it is served --read-only: nothing of it changes, the states of its drives \
-                        neither; serve it without --read-only";
+            let message = "it is served read-only (--read-only, or no room for the store): nothing of it changes, \
+                        the states of its drives neither; serve it without --read-only, and with room";
             return Err(Refusal(message.into()));
         }
         Ok(())

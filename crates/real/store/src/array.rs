@@ -76,6 +76,10 @@ pub struct Array {
     pub(crate) failures: AtomicU64,
     pub(crate) settled: AtomicU64,
     halted: OnceLock<String>,
+    /// True if a member could not be written because its file system has no room.
+    pub(crate) lacks_room: AtomicBool,
+    /// True if the array was assembled read-only.
+    pub(crate) is_read_only: AtomicBool,
     /// True if data could not be computed from the remaining members, and no flush has reported the
     /// loss yet.
     pub(crate) lost: AtomicBool,
@@ -262,6 +266,8 @@ impl Array {
             failures: AtomicU64::new(0),
             settled: AtomicU64::new(0),
             halted: OnceLock::new(),
+            lacks_room: AtomicBool::new(false),
+            is_read_only: AtomicBool::new(false),
             lost: AtomicBool::new(false),
             resting: AtomicBool::new(false),
             copied_at_once: gears::COPIED_AT_ONCE,
@@ -852,6 +858,9 @@ impl Array {
     /// flush: earlier writes may be among the lost data. fsync(2) also fails once for pages that
     /// could not be written.
     pub fn flush(&self) -> Result<(), ArrayError> {
+        if self.is_read_only() {
+            return Ok(());
+        }
         self.make_durable()?;
         match self.lost.swap(false, Ordering::SeqCst) {
             true => Err(ArrayError::LostBefore),
@@ -1086,6 +1095,11 @@ impl Array {
         ArrayError::Halted {
             why: self.halted.get_or_init(|| why.to_owned()).clone(),
         }
+    }
+
+    /// True if the array was assembled read-only, because a member's file system has no room.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only.load(Ordering::SeqCst)
     }
 
     /// Reason of the halt; `None` while the array changes data.

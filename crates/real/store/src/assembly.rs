@@ -541,6 +541,28 @@ pub fn assemble_with(
     assemble_sabotaged(devices, allowances, Sabotage::Nothing)
 }
 
+/// Purpose of an assembly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// The array is mended, and may be changed.
+    Use,
+    /// The array is read, and nothing is written.
+    Read,
+}
+
+/// Reason of a failed assembly.
+enum Failed {
+    Wholly(ArrayError),
+    /// A file system has no room for the writes of an assembly. A read-only assembly may succeed.
+    ForWantOfRoom(ArrayError),
+}
+
+impl From<ArrayError> for Failed {
+    fn from(error: ArrayError) -> Failed {
+        Failed::Wholly(error)
+    }
+}
+
 /// As [`assemble`], with a piece of the machinery left out.
 pub(crate) fn assemble_without(
     devices: &[Arc<dyn Device>],
@@ -559,6 +581,31 @@ fn assemble_sabotaged(
     allowances: &Allowances,
     sabotage: Sabotage,
 ) -> Result<(Array, Report), ArrayError> {
+    match assemble_for(Purpose::Use, devices, allowances, sabotage) {
+        Ok(assembled) => Ok(assembled),
+        Err(Failed::Wholly(error)) => Err(error),
+        Err(Failed::ForWantOfRoom(error)) => {
+            match assemble_for(Purpose::Read, devices, allowances, sabotage) {
+                Ok((array, mut report)) => {
+                    report.remarks.push(format!(
+                        "served read-only, since a member's file system has no room ({error}); make room, and assemble \
+                         the array again"
+                    ));
+                    Ok((array, report))
+                }
+                // With members missing, data follows from parity, which would have to be mended first.
+                Err(_) => Err(error),
+            }
+        }
+    }
+}
+
+fn assemble_for(
+    purpose: Purpose,
+    devices: &[Arc<dyn Device>],
+    allowances: &Allowances,
+    sabotage: Sabotage,
+) -> Result<(Array, Report), Failed> {
     check_names(devices)?;
     let degraded = allowances.degraded;
     let mut report = Report::default();
@@ -572,11 +619,11 @@ fn assemble_sabotaged(
     roster.keys = keys::frozen(&roster.layout, &roster.keys);
     let present = members_of(&roster, &found, allowances, &mut report)?;
     if !report.newly_failed.is_empty() && !degraded {
-        return Err(ArrayError::Missing(format!(
+        return Err(Failed::Wholly(ArrayError::Missing(format!(
             "`{}` lacks members that it had: {}",
             roster.name,
             report.newly_failed.join(", ")
-        )));
+        ))));
     }
     let sectors: Vec<Sectors> = roster
         .slots
@@ -607,12 +654,12 @@ fn assemble_sabotaged(
         .map(|slot| roster.slots[slot].device.clone())
         .collect();
     if !layout.answers() {
-        return Err(ArrayError::Refused(format!(
+        return Err(Failed::Wholly(ArrayError::Refused(format!(
             "`{}` cannot be assembled: it survives the loss of {} members, and lacks {}",
             roster.name,
             layout.failures_survived(),
             missing.join(", ")
-        )));
+        ))));
     }
     let spares = roster.spares.clone();
     let spare = |spare: &Spare| {
@@ -629,7 +676,9 @@ fn assemble_sabotaged(
             .as_ref()
             .map_or_else(|| slot.device.clone(), |device| device.name());
     }
-    catch_up(&latest, &found, &present)?;
+    if purpose == Purpose::Use {
+        catch_up(&latest, &found, &present)?;
+    }
     // `catch_up` wrote to the place of the older copy, which is the newest now.
     let newest = found.iter().map(|found| {
         let behind = is_interrupted(&latest.roster, found);
@@ -645,8 +694,15 @@ fn assemble_sabotaged(
     let facts = Facts::of(&book.roster, &mut *layout);
     let uuid = latest.array;
     let array = Array::new(uuid, facts, layout, present, book, sabotage);
-    array.mend_after_loss_of_power(&mut report)?;
-    Ok((array, report))
+    if purpose == Purpose::Read {
+        array.be_read_alone()?;
+        return Ok((array, report));
+    }
+    match array.mend_after_loss_of_power(&mut report) {
+        Ok(()) => Ok((array, report)),
+        Err(error) if array.lacks_room.load(Ordering::SeqCst) => Err(Failed::ForWantOfRoom(error)),
+        Err(error) => Err(Failed::Wholly(error)),
+    }
 }
 
 /// Returns the member devices with their superblocks.
@@ -931,6 +987,19 @@ fn refuse_other_history(roster: &Roster, index: usize, own: &Found) -> Result<()
 }
 
 impl Array {
+    /// Makes the array read-only. All members are present, so reads need no redundancy.
+    fn be_read_alone(&self) -> Result<(), ArrayError> {
+        let impaired = self.planner().is_impaired();
+        if impaired || self.facts.gears.is_some() {
+            return Err(ArrayError::Refused(
+                "it can only be read alone with all members, and without gears".to_owned(),
+            ));
+        }
+        self.is_read_only.store(true, Ordering::SeqCst);
+        self.halt("it is served read-only, since a member's file system has no room");
+        Ok(())
+    }
+
     /// Mends in this order: bitmap, journals, redundancy, and then the members' states.
     fn mend_after_loss_of_power(&self, report: &mut Report) -> Result<(), ArrayError> {
         let mut worker = Worker::new();
@@ -1085,6 +1154,9 @@ impl Array {
     /// A device's.
     pub fn stop(&self) -> Result<(), ArrayError> {
         let _alone = self.alone();
+        if self.is_read_only() {
+            return Ok(());
+        }
         self.check_running()?;
         // The first flush makes changes durable, the second the markers, so no journal holds a
         // record.

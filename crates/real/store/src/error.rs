@@ -63,6 +63,12 @@ pub enum ArrayError {
     },
 }
 
+/// True if the host has no room left.
+pub(crate) fn is_out_of_space(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
+}
+
 impl ArrayError {
     /// Returns an error of a device.
     pub(crate) fn device(name: String, action: &'static str, source: io::Error) -> ArrayError {

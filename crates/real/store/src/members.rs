@@ -4,6 +4,7 @@ use crate::array::{Array, Worker};
 use crate::assembly::write_label;
 use crate::buffers::{Buffers, RequestBytes};
 use crate::device::Aligned;
+use crate::error::is_out_of_space;
 use crate::standby::Standby;
 use crate::superblock::{self, Roster, Slot, SlotState, Spare, Superblock, Uuid};
 use crate::transfer::{Devices, Direction, Failed};
@@ -139,6 +140,8 @@ impl Array {
     ) -> Result<(), ArrayError> {
         let device = self.devices()[slot].clone();
         let Some(device) = device else { return Ok(()) };
+        self.lacks_room
+            .fetch_or(is_out_of_space(&error), Ordering::SeqCst);
         if self.try_to_drop(slot) {
             self.happened("failed", slot, device.name(), why);
             return Ok(());

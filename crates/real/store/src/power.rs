@@ -10,6 +10,7 @@
 //! piece of the machinery left out show the need for each piece.
 
 mod distrust;
+mod full;
 mod gears;
 mod hangs;
 mod odd;
@@ -80,6 +81,8 @@ pub(crate) struct Simulated {
     read_only: AtomicBool,
     /// Number of reads, writes and flushes.
     touched: AtomicU64,
+    /// True if every write fails, because the file system has no room.
+    pub(crate) is_full: AtomicBool,
     /// True if no request ever ends.
     pub(crate) hangs: AtomicBool,
 }
@@ -195,6 +198,9 @@ impl Device for Simulated {
         self.check()?;
         if self.read_only.load(Ordering::SeqCst) {
             return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        if self.is_full.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::StorageFull.into());
         }
         self.take_time(10);
         let superblock = at < 64 << 10 || at + (16 << 10) >= self.bytes();
@@ -340,6 +346,7 @@ pub(crate) fn simulated(count: usize, bytes: usize) -> (Vec<Arc<Simulated>>, Arc
             dead: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
             touched: AtomicU64::new(0),
+            is_full: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
         })
     };

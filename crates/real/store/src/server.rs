@@ -210,6 +210,7 @@ fn exports(array: &Array) -> Result<Arc<Exports>, ArrayError> {
         | Features::WRITE_ZEROES
         | Features::MULTIPLE_CONNECTIONS;
     features.set(Features::TRIM, array.trims());
+    features.set(Features::READ_ONLY, array.is_read_only());
     let export = Export {
         description: status.layout,
         features,

@@ -155,7 +155,16 @@ impl Media {
     /// Writes the labels behind the bytes of the media, and flushes the media. A medium whose label
     /// cannot be written is recognised as out of date at the next opening. Media in memory need no
     /// labels.
-    pub(crate) fn write_labels(&mut self, labels: impl Iterator<Item = Option<(Label, u64)>>) {
+    ///
+    /// # Errors
+    /// The host has no room for a label. The caller must not write the description then: the written
+    /// labels are one event ahead of the old description, which is allowed, so no medium counts as
+    /// out of date.
+    pub(crate) fn write_labels(
+        &mut self,
+        labels: impl Iterator<Item = Option<(Label, u64)>>,
+    ) -> Result<(), StoreError> {
+        let mut result = Ok(());
         for (index, label) in labels.enumerate() {
             let Some(medium) = self.media.get(index).filter(|medium| !medium.is_volatile()) else {
                 continue;
@@ -163,15 +172,23 @@ impl Media {
             let Some((label, bytes)) = label else {
                 continue;
             };
-            if label.write(&**medium, bytes).is_ok()
-                && let Err(error) = medium.flush()
-            {
-                // The host reports such an error only once, and the medium may have lost earlier
-                // writes. So the error is kept for [`Media::take_failed_syncs`].
-                let error = self.error("make durable", index, error);
-                self.failed_syncs.push((index, error));
+            match label.write(&**medium, bytes).map(|()| medium.flush()) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    // The host reports such an error only once, and the medium may have lost earlier
+                    // writes. So the error is kept for [`Media::take_failed_syncs`].
+                    let error = self.error("make durable", index, error);
+                    self.failed_syncs.push((index, error));
+                }
+                Err(error) => {
+                    let error = self.error("write the label of", index, error);
+                    if error.is_out_of_space() {
+                        result = first_error(result, Err(error));
+                    }
+                }
             }
         }
+        result
     }
 
     /// Returns the media whose flush failed in [`Media::write_labels`], since the last call.

@@ -313,7 +313,7 @@ impl Store {
                 record.state = StateRecord::Alive;
             }
             description.events += 1;
-            self.media.write_labels(labels(&description));
+            self.media.write_labels(labels(&description))?;
             records.replace(description)?;
         }
         self.drop_unlabelled()?;
@@ -507,7 +507,7 @@ impl Store {
             // All members that remain part of the store get the new count in their labels. A member
             // that is out of date is recognised by its lower count.
             description.events += 1;
-            self.media.write_labels(labels(&description));
+            self.media.write_labels(labels(&description))?;
         }
         records.replace(description)
     }

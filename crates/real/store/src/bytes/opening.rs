@@ -290,7 +290,7 @@ impl Store {
         description.complete = true;
         description.clean = false;
         description.events += 1;
-        media.write_labels(labels(&description));
+        media.write_labels(labels(&description))?;
         kept.replace(description)?;
         let records = Records::new(folder, lock, kept, marks, redo);
         let mut store = Store::over(root, media, Some(records), opening.quiet);
