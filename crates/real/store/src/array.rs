@@ -164,7 +164,7 @@ pub(crate) enum Sabotage {
     StandingBehind,
 }
 
-/// Memory of one serving thread.
+/// Memory of one thread that serves requests.
 pub struct Worker {
     plan: Plan,
     scratch: Aligned,
@@ -407,6 +407,8 @@ impl Array {
     ) -> Result<(), ArrayError> {
         let mut last = None;
         for _ in 0..ATTEMPTS {
+            // `try_to_read` has released the gate when it returns. `mend_read` needs the gate
+            // exclusively, and would wait forever otherwise.
             match self.try_to_read(worker, extent, into) {
                 Ok(()) => return Ok(()),
                 Err(Setback::Again) => {}
@@ -468,6 +470,7 @@ impl Array {
             _ => self.write_parts(worker, extent, from),
         };
         self.writers.fetch_sub(1, Ordering::SeqCst);
+        // A failure during the write must be on record before the write is answered.
         result.and_then(|()| self.settle())
     }
 
@@ -879,6 +882,8 @@ impl Array {
     }
 
     fn flush_members(&self) -> bool {
+        // Taken before the flush, together with the epoch: the flush does not cover changes that
+        // end during the flush.
         let before: Vec<(u64, u64)> = self.logs.iter().map(Log::before_flush).collect();
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst);
         if !self.flush_devices() {
@@ -933,6 +938,7 @@ impl Array {
             return Ok(());
         };
         self.check_running()?;
+        // Flushes only if the writes of a quiet region are not known to be durable.
         if bitmap.look(self.flushed.load(Ordering::SeqCst)) {
             self.make_durable()?;
         }

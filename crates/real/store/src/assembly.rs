@@ -87,7 +87,7 @@ pub struct Report {
     pub remarks: Vec<String>,
     /// Members newly counted as failed.
     pub newly_failed: Vec<String>,
-    /// Earlier failed members whose devices are here. All may be added again.
+    /// Members that failed earlier, although their devices are here. All may be added again.
     pub left_out: Vec<String>,
     /// Number of damaged copies of superblocks.
     pub torn_superblocks: u64,
@@ -1006,6 +1006,8 @@ impl Array {
         let roster = self.book().roster.clone();
         let devices = self.devices();
         if let Some(bitmap) = &self.bitmap {
+            // The members may have different bits, since power may have failed between their
+            // writes. A bit counts if any member has it.
             bitmap.load(&self.read_bitmaps(&roster, &devices));
             if roster.missed_since.is_none() {
                 bitmap.forget_missed();
@@ -1015,6 +1017,8 @@ impl Array {
             }
         }
         self.find_stale();
+        // The journal comes before the comparison: redundancy is computed from the data below, and
+        // the journal may still change data.
         self.replay(&devices, report)?;
         let dirty = self
             .bitmap
@@ -1044,6 +1048,8 @@ impl Array {
         if !self.flush_devices() {
             self.check_running()?;
         }
+        // Only after the flush: the journals hold the only copy of the repeated changes until these
+        // are durable.
         self.begin_journals(roster.events + 1)?;
         if let Some(bitmap) = &self.bitmap {
             bitmap.forget_dirty();

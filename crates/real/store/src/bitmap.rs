@@ -109,8 +109,8 @@ impl Bitmap {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a write to these regions with its end in `epoch`. Returns true if their bits are
-    /// durable; otherwise nothing has changed.
+    /// Notes a write to these regions that ends in `epoch`. Returns true if their bits are durable;
+    /// otherwise nothing has changed.
     pub(crate) fn touch(&self, regions: std::ops::RangeInclusive<u32>, epoch: u64) -> bool {
         let mut state = self.lock();
         let looks = state.looks;
@@ -203,6 +203,8 @@ impl Bitmap {
             })
         };
         let mut state = self.lock();
+        // Counted before the check, so no other thread clears the bits between the check and the
+        // write.
         regions
             .iter()
             .for_each(|&region| state.all[region as usize].writers += 1);
@@ -347,6 +349,8 @@ impl Bitmap {
         for index in 0..state.all.len() as u32 {
             let region = &state.all[index as usize];
             if region.set[DIRTY] && is_clear(region) {
+                // Cleared late, as in md (`md_bitmap_daemon_work`): a region with frequent writes
+                // costs no writes of its bit.
                 state.set(index, DIRTY, false);
                 granules.insert((DIRTY, granule_of(index)));
             }

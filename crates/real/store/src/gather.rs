@@ -88,6 +88,7 @@ impl Gatherings {
             .changed
             .wait_timeout_while(state, left, |state| !full(state));
         drop(waited.unwrap_or_else(PoisonError::into_inner));
+        // Removed before the parts are taken, so no part is added afterwards.
         self.lock().remove(&row);
         std::mem::take(&mut gathering.lock().joined)
     }

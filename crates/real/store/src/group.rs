@@ -23,6 +23,7 @@ impl Group {
     /// caller accepts an earlier beginning. Returns true if the run succeeded.
     pub(crate) fn join(&self, hasty: bool, act: impl FnOnce() -> bool) -> bool {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        // A run in progress may not cover the caller's writes, so the next run is needed.
         let wanted = turns.begun + u64::from(!(hasty && turns.running));
         while turns.ended < wanted && turns.running {
             turns = self

@@ -198,7 +198,7 @@ impl Log {
         Ok(Ok(number))
     }
 
-    /// Notes the end of a change on all members.
+    /// Notes that a change has been made on all members.
     pub(crate) fn applied(&self, number: u64) {
         let mut state = self.lock();
         if let Some(live) = state.live.iter_mut().find(|live| live.number == number) {
@@ -229,6 +229,9 @@ impl Log {
         state.durable = state.durable.max(before.1);
         let mut rows = Vec::new();
         let mut next = None;
+        // Room is free only when the marker behind it is durable. Otherwise a loss of power could
+        // bring back the older marker, and a reader would begin in overwritten records. jbd2 has
+        // the same rule (`__jbd2_update_log_tail`).
         while let Some(live) = state
             .live
             .front()
@@ -333,6 +336,7 @@ impl Log {
         let (mut number, mut position) = (marker.number, marker.position);
         loop {
             let next = |at: u64| decode(&self.array, marker.epoch, number + 1, at, ring);
+            // A record without room at the end of the ring is at its start (`State::place`).
             let Some((change, end)) = next(position).or_else(|| next(0)) else {
                 break;
             };
@@ -409,6 +413,7 @@ fn header_bytes(runs: u64) -> u64 {
 }
 
 fn check_sum(array: &Uuid, bytes: &[u8]) -> [u8; 4] {
+    // With the array's identifier in the sum, a record of another array in the same place is none.
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(array.bytes());
     hasher.update(bytes);

@@ -216,6 +216,8 @@ impl Array {
             next_event(book, true)?;
             self.write_superblocks(book)?;
             self.settled.fetch_max(failures, Ordering::SeqCst);
+            // A member may fail while the states are written. The new failure is not on record
+            // then.
             if self.failures.load(Ordering::SeqCst) == failures {
                 return Ok(());
             }
@@ -235,6 +237,7 @@ impl Array {
             .collect();
         let mut lost_spares = Vec::new();
         for (slot, member, device) in present.into_iter().chain(spares) {
+            // The older copy is overwritten, so a torn write leaves the newer one.
             let copy = 1 - book.newest.get(&member).copied().unwrap_or(1);
             let superblock = Superblock {
                 array: self.uuid,
@@ -440,6 +443,8 @@ impl Array {
         // gear.
         self.leave_low_gear("a member is to be filled");
         if let Some(log) = self.logs.get(slot) {
+            // The device may hold records of its earlier time in the array. An assembly must not
+            // repeat these.
             let started = log.start(&*device, book.roster.events + 1);
             started
                 .map_err(|error| ArrayError::device(name.clone(), "write the journal of", error))?;
@@ -569,6 +574,7 @@ impl Array {
             }
         }
         let ended = next >= used;
+        // The member counts as filled only when its data is durable.
         if ended && !self.flush_devices() {
             return self.check_running();
         }
@@ -613,6 +619,8 @@ impl Array {
     ) -> Result<Sectors, Failed> {
         let mut plan = Plan::new(Detail::Bytes);
         let mut planner = self.planner();
+        // A fill of missed regions skips others, so it may begin beyond the recorded progress. The
+        // layout plans from the state, which is changed for that time.
         let before = planner.layout.member_state(slot);
         planner
             .layout

@@ -74,6 +74,7 @@ impl Carrier {
         buffers: &mut Buffers<'_>,
     ) -> Vec<Failed> {
         let files = |transfer: &Transfer| devices[transfer.slot].as_ref()?.descriptor();
+        // A write to the page cache does not wait for a disk, so the ring has no advantage there.
         let waits = |transfer: &Transfer| {
             let device = devices[transfer.slot].as_ref();
             device.is_some_and(|device| direction == Direction::Read || !device.is_cached())

@@ -118,6 +118,7 @@ impl Store {
         let losses = self.losses.iter();
         files.extend(losses.filter_map(|loss| loss.changed_since(self.synced)));
         let epoch = self.media.epoch;
+        // Taken before the flush: the job does not cover changes that are made during the flush.
         let carried_out = redo.map(Redo::before_sync);
         self.media.epoch += 1;
         let (state_changes, states) = (self.state_changes, self.states());
@@ -187,6 +188,7 @@ impl Store {
         if let Some((redo, before)) = redo.zip(synced.carried_out) {
             redo.given_up(before, self.media.epoch)?;
         }
+        // After a change of a state the job's snapshot of the states is out of date.
         if synced.state_changes == self.state_changes {
             self.record_better(&synced.states, false)?;
         }
@@ -216,6 +218,8 @@ impl Store {
         if now < due {
             return Ok(Tidy::At(due));
         }
+        // A mark may be cleared only when its writes are durable: the epochs before the checkpoint
+        // must be synced.
         if self.synced + 1 < epoch {
             return Ok(Tidy::Sync);
         }
@@ -263,6 +267,8 @@ impl Store {
             marks.clear_before(u64::MAX)?;
         }
         let mut description = records.description().clone();
+        // Recorded last: after a crash before this, the store is unclean and the next opening
+        // mends.
         description.clean = true;
         records.replace(description)
     }

@@ -60,7 +60,7 @@ impl Store {
         }
     }
 
-    /// Mends the unreadable sectors of a read with the failure `error`, and repeats the read.
+    /// Mends the unreadable sectors of a read that failed with `error`, and repeats the read.
     #[cold]
     pub(crate) fn read_again(
         &mut self,

@@ -64,6 +64,7 @@ impl Lock {
             .create(true)
             .truncate(false)
             .mode(OWNER)
+            // Others who could write to the folder may have put a symbolic link here.
             .custom_flags(libc::O_NOFOLLOW)
             .open(&path);
         let file = file.map_err(|error| StoreError::host("open", &path, error))?;

@@ -128,6 +128,7 @@ impl Loss {
                 Err(StoreError::Lost { .. })
             )
         };
+        // One plan suffices in the usual case, without lost sectors.
         if !is_lost(extent) {
             return Ok(None);
         }

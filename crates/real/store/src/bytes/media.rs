@@ -82,6 +82,7 @@ impl Media {
             self.transaction.write(medium, lbn, from);
             return Ok(());
         }
+        // Noted before the write: a failed write may have changed the medium, too.
         self.changed[medium] = self.epoch;
         self.holes[medium].set(NOWHERE);
         match self.media[medium].write(byte_of(lbn), from) {

@@ -290,6 +290,8 @@ impl Store {
         description.complete = true;
         description.clean = false;
         description.events += 1;
+        // The labels come first. A label may be one event ahead of the description, but not behind
+        // (see `Label::complaint`).
         media.write_labels(labels(&description))?;
         kept.replace(description)?;
         let records = Records::new(folder, lock, kept, marks, redo);

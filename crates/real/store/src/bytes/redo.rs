@@ -110,6 +110,7 @@ impl Redo {
         };
         let number = appended.map_err(|error| self.error("write to", error))?;
         self.changed = epoch;
+        // Without this flush a loss of power could leave a part of the change and no record.
         if self.durable {
             let flushed = self.device.flush();
             flushed.map_err(|error| self.error("make durable", error))?;
@@ -118,7 +119,7 @@ impl Redo {
         Ok(Recorded::Done)
     }
 
-    /// Notes the end of the changes of the latest record.
+    /// Notes that the changes of the latest record have been made.
     pub(crate) fn carried_out(&mut self) {
         if let Some(number) = self.under_way.take() {
             self.log.applied(number);
@@ -153,6 +154,8 @@ impl Redo {
         self.changed = epoch;
         let restarted = self.log.restart(&*self.device);
         restarted.map_err(|error| self.error("write to", error))?;
+        // Otherwise a loss of power could bring the old records back, behind later changes without
+        // records.
         if self.durable {
             let flushed = self.device.flush();
             flushed.map_err(|error| self.error("make durable", error))?;

@@ -162,7 +162,7 @@ impl Store {
     }
 
     /// Writes the sectors from `lbn` on. After a successful return the bytes survive the death of
-    /// the process; After a [`sync`](Store::sync) the bytes also survive a power loss.
+    /// the process. After a [`sync`](Store::sync) the bytes also survive a power loss.
     ///
     /// # Errors
     /// Out of range, lost, or the host's; the type's documentation describes the state after each.
@@ -405,6 +405,8 @@ impl Store {
         // A failed member misses this change, so its bytes are no longer right.
         self.missed_nothing.clear();
         if let Some(marks) = self.records.as_mut().and_then(Records::marks_mut) {
+            // The marks are on the device before the first write, as in md: raid1.c calls
+            // `md_bitmap_unplug` before it submits pending writes.
             let marked = marks.mark(extent, self.media.epoch);
             marked.map_err(|error| self.stop_unless_told_apart(error))?;
         }
@@ -421,6 +423,8 @@ impl Store {
             let next = (at / step + 1) * step;
             let part = Extent::new(at, end.min(next) - at);
             match self.change_at_once(&mut |root, media| make(root, part, media))? {
+                // A record also holds the parity or copies of the part, so it can be longer than
+                // the part.
                 Recorded::TooLong if part.sectors > Sectors(1) => step = part.sectors.0.div_ceil(2),
                 Recorded::TooLong => return Err(self.too_long(part)),
                 _ => at = part.end().0,
@@ -511,6 +515,8 @@ impl Store {
             Recorded::Full => return Ok(Recorded::TooLong),
             Recorded::TooLong => return Ok(recorded),
         }
+        // From here on a kill would repeat the record. So reads must see the change even if the
+        // following writes fail.
         self.pending = true;
         self.media.overlaid = true;
         self.finish_pending()?;
