@@ -3,7 +3,7 @@
 mod measure;
 mod show;
 
-use crate::ctl;
+use crate::ctl::{self, Repairs};
 use crate::network::{Admitted, Numbers, tcp_address};
 use crate::notify;
 use crate::output::{Failure, Output, complain};
@@ -13,8 +13,8 @@ use fullstroke_device::Identity;
 use fullstroke_live::Admission;
 use fullstroke_store::{
     Access, Allowances, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen,
-    Question, Roster, Serve, Serving, Towards, ask, assemble_with, check_standby, check_ublk,
-    create, destroy, examine, owners, serve, unused,
+    Question, Repair, Roster, Serve, Serving, Timed, Towards, ask, assemble_with, check_standby,
+    check_ublk, create, destroy, examine, owners, serve, unused,
 };
 use fullstroke_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -58,9 +58,11 @@ pub(crate) enum Command {
     Scrub {
         #[command(flatten)]
         at: At,
-        /// Rewrite wrong parity and copies from the data.
-        #[arg(long)]
-        repair: bool,
+        /// Write sectors again that are proven to be wrong: by the majority of three and more
+        /// copies, or by P and Q. With --repair=data also the others: parity, and all copies
+        /// but the first, follow from the data.
+        #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "proven")]
+        repair: Option<Repairs>,
     },
     /// Show the superblocks of devices.
     Examine {
@@ -201,9 +203,13 @@ pub(crate) struct Assemble {
     #[arg(long, value_name = "TIME")]
     standby_after: Option<fullstroke_units::Duration>,
 
-    /// Run this shell command when a member fails or is missing, a spare is used, a member is
-    /// filled, a scrub finds a mismatch, or the array halts. The variables FULLSTROKE_ARRAY,
-    /// _STATE, _EVENT, _SLOT, _DEVICE and _WHY describe the event.
+    /// A member whose read, write or flush takes longer counts as failed; 0 for no limit.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    member_timeout: u64,
+
+    /// Have a shell run this when a member fails or is missing, a spare is used, a member
+    /// is filled, a scrub finds something or the array halts; FULLSTROKE_ARRAY, _STATE,
+    /// _EVENT, _SLOT, _DEVICE and _WHY say what happened.
     #[arg(long, value_name = "COMMAND")]
     on_failure: Option<String>,
 }
@@ -260,7 +266,7 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
         Command::Stop(at) => at.stop(output),
         Command::Fail { at, slot } => at.show(&Question::Fail { slot: *slot }, output),
         Command::Add(arguments) => arguments.execute(output),
-        Command::Scrub { at, repair } => at.scrub(*repair, output),
+        Command::Scrub { at, repair } => at.scrub(Repairs::of(*repair), output),
         Command::Examine { devices } => show_devices(devices, output),
         Command::Destroy { devices, force } => destroy_all(devices, *force, output),
     }
@@ -419,6 +425,7 @@ impl Assemble {
             metrics: self.numbers.metrics,
             admission,
             standby_after: self.standby_after,
+            member_timeout: Duration::from_secs(self.member_timeout),
             on_failure: self.on_failure.clone(),
         };
         let mut shown = Ok(());
@@ -481,7 +488,10 @@ impl Assemble {
                 Err(error) => return Err(Failure::input(error)),
             }
         }
-        Ok((shared(devices)?, gone))
+        let limit = Duration::from_secs(self.member_timeout);
+        let devices = shared(devices)?.into_iter();
+        let devices = devices.map(|device| Timed::limited(device, limit));
+        Ok((devices.collect(), gone))
     }
 }
 
@@ -520,7 +530,7 @@ impl At {
         output.show(&answer, "stopped")
     }
 
-    fn scrub(&self, repair: bool, output: &Output) -> Result<(), Failure> {
+    fn scrub(&self, repair: Repair, output: &Output) -> Result<(), Failure> {
         let answer = self.ask(&Question::Scrub { repair })?;
         output.show(&answer, Shown::answer(&answer))?;
         if answer["mismatched_sectors"].as_u64() == Some(0) {

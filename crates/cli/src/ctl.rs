@@ -3,8 +3,8 @@
 mod status;
 
 use crate::output::{Failure, Output};
-use clap::{Args, Subcommand};
-use fullstroke_live::{ControlRequest, ControlResponse, Said, ask};
+use clap::{Args, Subcommand, ValueEnum};
+use fullstroke_live::{ControlRequest, ControlResponse, Repair, Said, ask};
 use fullstroke_units::Bytes;
 use std::path::{Path, PathBuf};
 
@@ -83,15 +83,36 @@ enum Order {
     },
     /// Compare all redundancy with the data. Changes nothing without --repair.
     Scrub {
-        /// Rewrite wrong parity and copies from the data. Of several copies the first one counts.
-        #[arg(long)]
-        repair: bool,
+        /// Write sectors again that are proven to be wrong: by the majority of three and more
+        /// copies, or by P and Q. With --repair=data also the others: parity, and all copies
+        /// but the first, follow from the data.
+        #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "proven")]
+        repair: Option<Repairs>,
         #[command(flatten)]
         at: At,
     },
 }
 
-/// Selection of an export.
+/// What a scrub writes again.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Repairs {
+    /// Sectors that are proven to be wrong.
+    Proven,
+    /// Also the others: parity and copies follow from the data.
+    Data,
+}
+
+impl Repairs {
+    pub(crate) fn of(said: Option<Repairs>) -> Repair {
+        match said {
+            None => Repair::Nothing,
+            Some(Repairs::Proven) => Repair::Proven,
+            Some(Repairs::Data) => Repair::Data,
+        }
+    }
+}
+
+/// Which export is meant.
 #[derive(Debug, Args)]
 struct At {
     /// Name of the export. Needed if the server has several.
@@ -189,7 +210,7 @@ impl Order {
             },
             Order::Scrub { repair, at } => ControlRequest::Scrub {
                 export: at.export.clone(),
-                repair: *repair,
+                repair: Repairs::of(*repair),
             },
             Order::Signals { after, at } => ControlRequest::Signals {
                 export: at.export.clone(),

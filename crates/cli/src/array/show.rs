@@ -322,18 +322,46 @@ fn detail_lines(detail: &Value) -> Vec<String> {
 fn scrub_lines(found: &Value) -> Vec<String> {
     let (compared, wrong) = (&found["compared_sectors"], &found["mismatched_sectors"]);
     let mut lines = vec![format!(
-        "{compared} sectors compared, {wrong} sectors of parity or copies do not follow from the data"
+        "{compared} sectors compared, {wrong} sectors of parity, copies or data do not agree with the rest"
     )];
+    let count = |key: &str| found[key].as_u64().unwrap_or(0);
+    let (repaired, undecided) = (count("repaired_sectors"), count("undecided_sectors"));
+    let proven = count("mismatched_sectors").saturating_sub(repaired + undecided);
+    if repaired > 0 {
+        lines.push(format!("{repaired} sectors were written again"));
+    }
+    if proven > 0 {
+        lines.push(format!(
+            "{proven} sectors are proven to be wrong; scrub --repair writes them again"
+        ));
+    }
+    if undecided > 0 {
+        lines.push(format!(
+            "{undecided} sectors are undecided and were left as they are: nothing proves which copy, parity or data is \
+             wrong; scrub --repair=data trusts the data, and makes parity and the other copies follow from it"
+        ));
+    }
     if let Some(failed) = found["failed_reads"].as_u64().filter(|failed| *failed > 0) {
         lines.push(format!(
             "{failed} reads failed: data was computed from the other members and written again; parity and copies are \
-             among those that do not follow"
+             among those that do not agree"
         ));
     }
     for mismatch in found["first"].as_array().into_iter().flatten() {
         lines.push(format!(
-            "place {} from sector {} of its data on",
-            mismatch["slot"], mismatch["lbn"]
+            "place {} from sector {} of its data on{}{}",
+            mismatch["slot"],
+            mismatch["lbn"],
+            mismatch["address"]
+                .as_u64()
+                .map_or_else(String::new, |address| format!(
+                    ", at the array's address {address}"
+                )),
+            if mismatch["undecided"] == true {
+                ": undecided"
+            } else {
+                ""
+            }
         ));
     }
     lines

@@ -113,7 +113,7 @@ fn orders_reach_the_server_as_they_are_said() {
         json!({ "answer": "done", "message": "so be it" }),
     );
     let socket = server.path("control");
-    let cases: [(&[&str], Value); 6] = [
+    let cases: [(&[&str], Value); 7] = [
         (
             &["fail", "3"],
             json!({ "ask": "fail", "export": null, "drive": "3" }),
@@ -137,6 +137,10 @@ fn orders_reach_the_server_as_they_are_said() {
         (
             &["scrub", "--repair"],
             json!({ "ask": "scrub", "export": null, "repair": true }),
+        ),
+        (
+            &["scrub", "--repair=data"],
+            json!({ "ask": "scrub", "export": null, "repair": "data" }),
         ),
     ];
     for (order, question) in cases {

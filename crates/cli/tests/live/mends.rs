@@ -1,5 +1,6 @@
 //! Tests of wrong redundancy after a kill and after a flipped byte.
 
+use crate::array::SmallDisk;
 use crate::common::fullstroke;
 use crate::pattern;
 use crate::server::{PATIENCE, Place, Server, text};
@@ -8,6 +9,7 @@ use fullstroke_nbd::CommandFlags;
 use serde_json::Value;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
@@ -56,8 +58,8 @@ fn scrub(server: &Server, options: &[&str]) -> (Option<i32>, String) {
     )
 }
 
-/// Asserts that a flipped byte of redundancy at `at` of `member` is found and repaired.
-fn is_repaired(volume: Volume, member: &str, at: u64) {
+/// The byte at `at` of `member` is flipped. Nothing `decides` unless the volume has P and Q.
+fn is_repaired(volume: Volume, member: &str, at: u64, decides: bool) {
     let place = Place::new(volume, 4);
     let server = place.serve_stored();
     let bytes = fill(&server);
@@ -68,7 +70,7 @@ fn is_repaired(volume: Volume, member: &str, at: u64) {
     let found = format!("drive {member} from sector {}", at / 512);
     let (status, message) = scrub(&server, &[]);
     assert!(
-        status == Some(1) && message.contains("1 sectors of redundancy are wrong"),
+        status == Some(1) && message.contains("1 sectors of redundancy or data were found wrong"),
         "{name}: {message}"
     );
     assert!(
@@ -76,8 +78,17 @@ fn is_repaired(volume: Volume, member: &str, at: u64) {
         "{name}: {message}"
     );
     let (status, message) = scrub(&server, &["--repair"]);
+    assert_eq!(
+        (status, message.contains("1 are undecided")),
+        (Some(i32::from(!decides)), !decides),
+        "{name}: {message}"
+    );
+    let (status, message) = match decides {
+        true => (status, message),
+        false => scrub(&server, &["--repair=data"]),
+    };
     assert!(
-        status == Some(0) && message.contains("1 sectors of redundancy were wrong"),
+        status == Some(0) && message.contains("1 were written again"),
         "{name}: {message}"
     );
     assert!(message.contains(&found), "{name}: {message}");
@@ -98,11 +109,12 @@ fn is_repaired(volume: Volume, member: &str, at: u64) {
 
 #[test]
 fn a_flipped_byte_of_redundancy_is_found_and_repaired() {
-    is_repaired(RAID1, "1", 512 * 77 + 5);
-    // The parity of the first row is on the last drive.
-    is_repaired(RAID5, "4", 512 * 3);
-    is_repaired(RAID6, "5", 512 * 4 + 511);
-    is_repaired(NESTED, "1.2", 0);
+    is_repaired(RAID1, "1", 512 * 77 + 5, false);
+    // The first row has its parity on the last drive.
+    is_repaired(RAID5, "4", 512 * 3, false);
+    is_repaired(RAID6, "5", 512 * 4 + 511, true);
+    is_repaired(RAID6, "0", 512 * 4 + 511, true);
+    is_repaired(NESTED, "1.2", 0, false);
 }
 
 #[test]
@@ -210,6 +222,63 @@ fn what_a_kill_has_left_is_compared_behind_and_the_status_says_how_far_it_is() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(!server.ctl(&["status"]).contains("comparing"));
+    server.scrub();
+    server.stop_well();
+}
+
+/// The copy of the store's description that the next event is written to takes no room any more.
+fn punch_older_copy(store: &Path) {
+    const COPY_BYTES: u64 = 1 << 20;
+    let path = store.join("fullstroke.store");
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    let places = [4096, file.metadata().unwrap().len() - COPY_BYTES];
+    let number = |at: u64| {
+        let mut number = [0; 8];
+        file.read_exact_at(&mut number, at + 24).unwrap();
+        u64::from_le_bytes(number)
+    };
+    let older = places.into_iter().min_by_key(|&at| number(at)).unwrap();
+    let how = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+    rustix::fs::fallocate(&file, how, older, COPY_BYTES).unwrap();
+}
+
+#[test]
+fn a_store_on_a_full_disk_is_served_read_only_until_there_is_room() {
+    let place = Place::new(RAID5, 4);
+    std::fs::create_dir(place.path("disk")).unwrap();
+    let Some(disk) = SmallDisk::new(&place.path("disk")) else {
+        return;
+    };
+    let store = disk.path.join("store");
+    let options = ["--no-delay", "--store", store.to_str().unwrap()];
+    let server = place.serve(&options);
+    let bytes = fill(&server);
+    server.kill();
+    punch_older_copy(&store);
+    disk.fill_up();
+    let server = place.serve(&options);
+    assert_holds(&server, &bytes, "on a full disk");
+    let mut client = server.client();
+    client
+        .write(0, &[1; 512], CommandFlags::empty())
+        .unwrap_err();
+    client.flush().unwrap();
+    drop(client);
+    let refused = server.ctl_refused(&["fail", "0"]);
+    assert!(refused.contains("read-only"), "{refused}");
+    server.stop_well();
+    disk.free();
+    let server = place.serve(&options);
+    assert_holds(&server, &bytes, "with room again");
+    let mut client = server.client();
+    client
+        .write(0, &bytes[..512], CommandFlags::empty())
+        .unwrap();
+    drop(client);
     server.scrub();
     server.stop_well();
 }

@@ -11,6 +11,7 @@ use crate::totals::DriveTotals;
 use crate::world::{Geared, World};
 use fullstroke_contract::{RebuildSpeed, Refusal};
 use fullstroke_nbd::Features;
+use fullstroke_store::Repair;
 use fullstroke_store::bytes::MemberStatus;
 use fullstroke_units::{Bytes, Duration};
 use std::sync::mpsc::Sender;
@@ -155,10 +156,10 @@ impl Server {
         ))
     }
 
-    /// Returns the export if a scrub is permitted, with repair if requested.
-    fn scrubbed(&self, export: Option<&str>, repair: bool) -> Result<usize, Refusal> {
+    /// The export that may be scrubbed, and mended if that is wanted.
+    fn scrubbed(&self, export: Option<&str>, repair: Repair) -> Result<usize, Refusal> {
         let index = self.export(export)?;
-        if repair {
+        if repair.changes() {
             self.changes(index)?;
         }
         Ok(index)
@@ -170,7 +171,8 @@ impl Server {
             .features
             .contains(Features::READ_ONLY)
         {
-            let message = "the export is served --read-only, so its data and the states of its drives cannot change; serve it without --read-only";
+            let message = "it is served read-only (--read-only, or no room for the store): nothing of it changes, \
+                        the states of its drives neither; serve it without --read-only, and with room";
             return Err(Refusal(message.into()));
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use crate::signals::Said;
 use crate::status::Status;
+use fullstroke_store::Repair;
 use fullstroke_transport::socket::Waker;
 use fullstroke_units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -64,9 +65,11 @@ pub enum ControlRequest {
         /// Name of the export; default: the only export.
         #[serde(default)]
         export: Option<String>,
-        /// True to correct wrong redundancy from the data; otherwise nothing is changed.
+        /// What is written again of what is wrong: `true` for what is proven to be
+        /// wrong, `"data"` also for the rest, which follows from the data then; otherwise
+        /// nothing is changed.
         #[serde(default)]
-        repair: bool,
+        repair: Repair,
     },
     /// Asks for signals to clients. The answer comes with the first signal, or after ten seconds.
     Signals {

@@ -2,7 +2,8 @@
 
 use crate::control_queue::ControlResponse;
 use crate::world::World;
-use fullstroke_store::bytes::{self as bytes, Comparison};
+use fullstroke_store::Repair;
+use fullstroke_store::bytes::{self as bytes, Comparison, Mismatch};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -29,21 +30,24 @@ impl Scrub {
 }
 
 impl World {
-    /// Begins to compare the redundancy, with repair if requested. If the same scrub is running,
-    /// the asker waits for the same answer.
-    pub(crate) fn begin_scrub(&mut self, repair: bool, asker: Sender<ControlResponse>) {
+    /// Begins to compare the redundancy, and to mend it if that is wanted. Who
+    /// asks for the same while that is under way waits for the same answer.
+    pub(crate) fn begin_scrub(&mut self, repair: Repair, asker: Sender<ControlResponse>) {
         let scrub = self.scrub.get_or_insert_with(|| Scrub {
             on_bytes: bytes::Scrub {
-                mend: repair,
+                repair,
                 ..bytes::Scrub::default()
             },
             rests_until: Instant::now(),
             askers: Vec::new(),
         });
-        let other = match (scrub.on_bytes.mend, repair) {
-            (true, false) => "a scrub --repair is running; ask again after its end",
-            (false, true) => "a scrub without --repair is running; ask again after its end",
-            _ => return scrub.askers.push(asker),
+        if scrub.on_bytes.repair == repair {
+            return scrub.askers.push(asker);
+        }
+        let other = match scrub.on_bytes.repair {
+            Repair::Nothing => "a scrub without --repair is under way; ask again when it is done",
+            Repair::Proven => "a scrub --repair is under way; ask again when it is done",
+            Repair::Data => "a scrub --repair=data is under way; ask again when it is done",
         };
         // The asker may have given up.
         let _ = asker.send(ControlResponse::Refused {
@@ -114,36 +118,63 @@ fn verdict(scrub: &bytes::Scrub, impaired: bool) -> ControlResponse {
     let Comparison {
         compared_sectors,
         mismatched_sectors,
+        undecided_sectors,
+        repaired_sectors,
         first,
     } = &scrub.found;
-    // Parity that lacks a drive cannot be told from the parity that protects the drive's data.
-    let left_out = if scrub.mend && impaired {
-        "; parity of missing drives was not changed: repair again when all drives are filled"
+    // What lacks a member cannot be told from what protects it.
+    let left_out = if scrub.repair.changes() && impaired {
+        "; parity that lacks a drive was left as it is: repair again when all drives are filled"
     } else {
         ""
     };
-    let places: Vec<String> = first
-        .iter()
-        .map(|place| format!("drive {} from sector {}", place.member, place.lbn.0))
-        .collect();
-    let places = places.join(", ");
-    match (*mismatched_sectors, scrub.mend) {
-        (0, _) => ControlResponse::Done {
+    if *mismatched_sectors == 0 {
+        return ControlResponse::Done {
             message: format!(
                 "all redundancy is right ({compared_sectors} sectors compared){left_out}"
             ),
-        },
-        (wrong, true) => ControlResponse::Done {
-            message: format!(
-                "{wrong} sectors of redundancy were wrong, and follow from the data again \
-                 ({compared_sectors} compared): {places}{left_out}"
-            ),
-        },
-        (wrong, false) => ControlResponse::Wrong {
-            message: format!(
-                "{wrong} sectors of redundancy are wrong ({compared_sectors} compared): {places}; \
-                 scrub --repair computes them from the data"
-            ),
-        },
+        };
     }
+    let mut parts = vec![format!(
+        "{mismatched_sectors} sectors of redundancy or data were found wrong ({compared_sectors} compared): {}",
+        places(first)
+    )];
+    if *repaired_sectors > 0 {
+        parts.push(format!("{repaired_sectors} were written again"));
+    }
+    if *undecided_sectors > 0 {
+        parts.push(format!(
+            "{undecided_sectors} are undecided and were left as they are: nothing proves which copy, parity or data is \
+             wrong; scrub --repair=data trusts the data, and makes parity and the other copies follow from it"
+        ));
+    }
+    let proven = mismatched_sectors - undecided_sectors - repaired_sectors;
+    if proven > 0 {
+        parts.push(format!(
+            "{proven} are proven to be wrong; scrub --repair writes them again"
+        ));
+    }
+    let message = parts.join("; ") + left_out;
+    match repaired_sectors == mismatched_sectors {
+        true => ControlResponse::Done { message },
+        false => ControlResponse::Wrong { message },
+    }
+}
+
+fn places(first: &[Mismatch]) -> String {
+    let place = |place: &Mismatch| {
+        let address = place
+            .address
+            .map_or_else(String::new, |address| format!(", address {}", address.0));
+        let undecided = if place.undecided { ", undecided" } else { "" };
+        let (drive, lbn) = (&place.member, place.lbn.0);
+        match address.is_empty() && undecided.is_empty() {
+            true => format!("drive {drive} from sector {lbn}"),
+            false => {
+                let rest = format!("{address}{undecided}");
+                format!("drive {drive} from sector {lbn} ({})", &rest[2..])
+            }
+        }
+    };
+    first.iter().map(place).collect::<Vec<_>>().join(", ")
 }

@@ -295,13 +295,35 @@ fn world(
         Some(folder) if stacks == 1 => Location::Folder(folder.clone()),
         Some(folder) => Location::Folder(folder.join(stack.name())),
     };
-    let opening = Opening {
+    let opening = |read_only| Opening {
         allow_degraded: options.allow_degraded,
         compare_behind: true,
-        read_only: options.read_only,
+        read_only,
         ..Opening::default()
     };
-    let (store, report) = Store::open(service.shape, &location, &stack.volume_digest(), opening)?;
+    let digest = stack.volume_digest();
+    let opened = Store::open(
+        service.shape,
+        &location,
+        &digest,
+        opening(options.read_only),
+    );
+    let (store, report) = match opened {
+        Err(full) if full.is_out_of_space() && !options.read_only => {
+            let shape = stack.serve()?.shape;
+            // Where nothing can be read either, the want of room is the reason.
+            let Ok(opened) = Store::open(shape, &location, &digest, opening(true)) else {
+                return Err(full.into());
+            };
+            notes.push(format!(
+                "{}: served read-only, since the file system of the store has no room ({full}); make room, and start the \
+                 server again",
+                stack.name()
+            ));
+            opened
+        }
+        opened => opened?,
+    };
     notes.extend(describe(&report).map(|note| format!("{}: {note}", stack.name())));
     if store.is_read_only() && !report.clean {
         let note = "served read-only: the repairs after a kill stay in memory and do not change the folder";
@@ -339,7 +361,8 @@ fn export(stack: &Stack, world: &World, options: &ServeOptions) -> Export {
     export.description = format!("{} ({})", stack.title(), world.layout);
     export.features |= Features::FAST_ZERO;
     export.takes_unaligned = true;
-    export.features.set(Features::READ_ONLY, options.read_only);
+    let read_only = options.read_only || world.store.is_read_only();
+    export.features.set(Features::READ_ONLY, read_only);
     export
 }
 

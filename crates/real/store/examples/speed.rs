@@ -1,6 +1,6 @@
-//! Prints how fast a store serves requests, whole and degraded, in memory and
-//! in files, and how long mending takes. Files are made in the folder that is
-//! given, or else in the system's folder for temporary files.
+//! Prints how fast a store serves requests, whole and degraded, in memory and in files, and the
+//! time to mend a region. Files are made in the given folder, or else in the system's folder for
+//! temporary files.
 
 use fullstroke_contract::registry::find;
 use fullstroke_store::bytes::{Location, Opening, Store};
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 const REQUEST_BYTES: usize = 4096;
 const REQUEST_SECTORS: u64 = REQUEST_BYTES as u64 / 512;
-/// 64 MiB a drive: more than the processor's nearer caches hold.
+/// Capacity of a drive, 64 MiB: more than the processor's nearer caches hold.
 const DRIVE: Sectors = Sectors((64 << 20) / 512);
 const REQUESTS: u64 = 100_000;
 const RUNS: usize = 5;
 
-/// A layout and its number of drives; `None` for a drive alone.
+/// A layout and its number of drives.
 type Kind = (&'static str, usize);
 
 const KINDS: [Kind; 5] = [
@@ -77,7 +77,7 @@ fn open(kind: Kind, location: &Location) -> (Store, fullstroke_store::bytes::Ope
     Store::open(shape(kind), location, "speed", Opening::default()).expect("a store")
 }
 
-/// A store that was written everywhere.
+/// Makes a store with data in all sectors.
 fn filled(kind: Kind, location: &Location) -> Store {
     let (mut store, _) = open(kind, location);
     let bytes: Vec<u8> = (0..1 << 20).map(|at: u32| (at * 31 + 7) as u8).collect();
@@ -122,7 +122,7 @@ fn requests(kind: Kind, location: &Location, failed: Option<usize>) {
     println!("{name:<14} {place:<10} {reads:>8.0} {writes:>8.0}");
 }
 
-/// Thousands of requests a second.
+/// Returns thousands of requests per second.
 fn rate(mut run: impl FnMut()) -> f64 {
     let mut rates: Vec<f64> = (0..RUNS)
         .map(|_| {
@@ -135,8 +135,8 @@ fn rate(mut run: impl FnMut()) -> f64 {
     rates[RUNS / 2]
 }
 
-/// Processor time of this thread so far, which other load does not disturb; by
-/// the clock where the system does not say.
+/// Returns the processor time of this thread, which other load does not disturb. Systems without it
+/// return the clock's time.
 fn spent() -> Duration {
     static BEGUN: OnceLock<Instant> = OnceLock::new();
     let running = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
@@ -148,7 +148,7 @@ fn spent() -> Duration {
 }
 
 fn mending(kind: Kind, location: &Location) {
-    // Never closed: all its regions are marked.
+    // The store is not closed, so all its regions are marked.
     drop(filled(kind, location));
     let begun = spent();
     let (_, report) = open(kind, location);

@@ -1,4 +1,4 @@
-//! An array that is assembled: requests come in, members change.
+//! An assembled array: requests and members.
 
 mod trim;
 
@@ -24,129 +24,131 @@ use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
 
-/// How often a request is tried again after a member was mended or has failed.
+/// Largest number of attempts for one request. An attempt is repeated after a member was mended or
+/// has failed.
 pub(crate) const ATTEMPTS: usize = 64;
 
-/// An array of members that is in use.
+/// An array of members in use.
 ///
 /// - **Requests**: [`read`](Array::read), [`write`](Array::write),
-///   [`write_zeroes`](Array::write_zeroes), [`flush`](Array::flush); from any
-///   number of threads, each with a [`Worker`] of its own.
-/// - **Upkeep**, by whoever drives it: [`tidy`](Array::tidy) about once a second,
-///   [`tend`](Array::tend) as long as it says that there is more to do,
-///   [`take_happenings`](Array::take_happenings), [`stop`](Array::stop).
-/// - **Members**: [`fail`](Array::fail), [`add`](Array::add),
-///   [`status`](Array::status), [`scrub_step`](Array::scrub_step).
+///   [`write_zeroes`](Array::write_zeroes), [`flush`](Array::flush); from any number of threads,
+///   each with a [`Worker`] of its own.
+/// - **Upkeep**, by the caller: [`tidy`](Array::tidy) about once a second, [`tend`](Array::tend) as
+///   long as it returns true, [`take_happenings`](Array::take_happenings), [`stop`](Array::stop).
+/// - **Members**: [`fail`](Array::fail), [`add`](Array::add), [`status`](Array::status),
+///   [`scrub_step`](Array::scrub_step).
 ///
-/// # What holds
-/// - What was written before a flush began is there after any loss of power
-///   once the flush has returned well.
-/// - Of what was not flushed, each sector is as it was or as it was written,
-///   also where a member is missing afterwards; see [`JournalPolicy`] for the
-///   exception that the usual policy makes.
-/// - A write that a member missed is never answered before all others know that
-///   this member has failed.
+/// # Guarantees
+/// - Data written before a flush began is there after any loss of power, once the flush has
+///   returned successfully.
+/// - Each unflushed sector is old or new, also where a member is missing afterwards. See
+///   [`JournalPolicy`] for the exception of the default policy.
+/// - A write that a member missed is answered after all other members have recorded the member's
+///   failure.
 pub struct Array {
     pub(crate) uuid: Uuid,
     pub(crate) facts: Facts,
     pub(crate) planner: Mutex<Planner>,
     pub(crate) devices: RwLock<Arc<Devices>>,
     pub(crate) book: Mutex<Book>,
-    /// Without redundancy there is nothing to mend.
+    /// `None` without redundancy, because there is nothing to mend then.
     pub(crate) bitmap: Option<Bitmap>,
-    /// One a slot; none without parity.
+    /// One for each slot; empty without parity.
     pub(crate) logs: Vec<Log>,
-    /// Held by requests together, and by what changes members or fills them
-    /// alone.
+    /// Requests share this lock. Changes of members and rebuild steps need exclusive access.
     gate: RwLock<()>,
     locks: Locks,
-    /// Blocks that are changed in part.
+    /// Locks of blocks during partial changes.
     edges: Locks,
     gatherings: Gatherings,
-    /// Writes that are under way.
+    /// Number of writes in progress.
     writers: AtomicUsize,
     flushing: Group,
     log_flushes: Vec<Group>,
-    /// Counts flushes that have begun.
+    /// Number of begun flushes, plus one.
     epoch: AtomicU64,
-    /// All changes that ended in this epoch or before are durable.
+    /// Latest epoch whose changes are all durable.
     pub(crate) flushed: AtomicU64,
     pub(crate) changes: AtomicU64,
-    /// Rows with changes in the journals.
+    /// Rows with changes in the journals, each with the number of its records.
     journalled: Mutex<BTreeMap<u64, u32>>,
-    /// How often members have failed, and of how many of these times the others have it
-    /// written down.
+    /// Number of failures of members, and the number of failures on record.
     pub(crate) failures: AtomicU64,
     pub(crate) settled: AtomicU64,
     halted: OnceLock<String>,
-    /// Data could not be computed from the members that are left, and no flush has said so yet.
+    /// True if a member could not be written because its file system has no room.
+    pub(crate) lacks_room: AtomicBool,
+    /// True if the array was assembled read-only.
+    pub(crate) is_read_only: AtomicBool,
+    /// True if data could not be computed from the remaining members, and no flush has reported the
+    /// loss yet.
     pub(crate) lost: AtomicBool,
-    /// Members stand in the low gear, and nothing is written to them.
+    /// True while members stand in the low gear, and nothing is written to them.
     pub(crate) resting: AtomicBool,
-    /// How much a shift copies while requests wait.
+    /// Size of a step of a shift. Requests wait during a step.
     pub(crate) copied_at_once: Sectors,
-    /// What keeps a shift from going on.
+    /// Reason why a shift cannot continue.
     pub(crate) shift_trouble: Mutex<Option<String>>,
-    /// Where a copy could not read, and what stands there was computed.
+    /// Place of the latest failed read of a shift; a second failure there fails the member.
     pub(crate) unread: Mutex<Option<(usize, u64)>>,
     pub(crate) happenings: Mutex<Vec<Happening>>,
     pub(crate) sabotage: Sabotage,
 }
 
-/// A copy of less takes no time.
+/// A transfer of fewer bytes is copied to aligned memory, because the copy takes no time.
 const COPIED_BELOW: usize = 64 << 10;
 
-/// What does not change while the array is in use.
+/// Fixed properties of an array in use.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) capacity: Sectors,
-    /// Where there is parity.
+    /// `None` without parity.
     pub(crate) rows: Option<ParityRows>,
-    /// Members are filled from multiples of this on.
+    /// Sectors of a unit; a rebuild step begins at a multiple of this.
     pub(crate) unit: u64,
-    /// How many members may fail.
+    /// Number of failures that the array survives.
     pub(crate) survived: u32,
-    /// Where on each member the bitmap begins.
+    /// First byte of the bitmap on each member.
     pub(crate) bitmap_at: u64,
-    /// Where on each member the data begins.
+    /// First byte of the data on each member.
     pub(crate) data_at: u64,
-    /// Requests to members are multiples of this.
+    /// Granularity of requests to members, in bytes.
     pub(crate) block_bytes: u64,
     pub(crate) policy: JournalPolicy,
-    /// Of layouts that have any.
+    /// `None` for layouts without gears.
     pub(crate) gears: Option<GearFacts>,
 }
 
-/// The layout, and how often its members' states were changed.
+/// The layout, and the number of changes of its members' states.
 pub(crate) struct Planner {
     pub(crate) layout: Box<dyn Layout>,
     pub(crate) version: u64,
 }
 
-/// What is left out on purpose, so that tests can show that it is needed.
+/// Piece of the machinery to leave out in a test, which shows the need for the piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sabotage {
     #[default]
     Nothing,
     /// Journals are not flushed before changes are made.
     JournalUnflushed,
-    /// Changes of rows in part are not journalled.
+    /// Changes of part of a row are not journalled.
     NoJournal,
     /// Regions are not marked.
     NoMarks,
     /// Records count as given up before a flush has passed.
     RetiredEarly,
-    /// A member's failure is not written down.
+    /// A member's failure is not recorded.
     FailureForgotten,
-    /// Who asks for a flush is content with one that began before.
+    /// A request for a flush may join an earlier flush.
     FlushShared,
-    /// Who brings a part of a row is answered before it is written.
+    /// A writer who brings part of a row is answered before the write.
     JoinedEarly,
-    /// Rows are changed by several at a time.
+    /// Several writers may change a row at a time.
     RowsUnlocked,
-    /// Gears are not written down.
+    /// Gears are not recorded.
     GearUnrecorded,
-    /// A gear is written down before copies are durable.
+    /// A gear is recorded before copies are durable.
     CopiesUnflushed,
     /// Changes in the low gear are not journalled.
     LowUnjournalled,
@@ -154,15 +156,15 @@ pub(crate) enum Sabotage {
     JournalsApart,
     /// Journals are not emptied where gears change.
     JournalsKept,
-    /// Rows that share the parity of soft rows are changed by several at a time.
+    /// Several writers may change rows with shared parity of soft rows.
     GroupsUnlocked,
-    /// What was written in the low gear is not marked where its home is.
+    /// Writes in the low gear do not mark the regions of their home.
     HomesUnmarked,
-    /// Members that stood do not hear of events before the high gear is written down.
+    /// Standing members learn of no events before the high gear is recorded.
     StandingBehind,
 }
 
-/// The memory of one thread that serves requests.
+/// Memory of one thread that serves requests.
 pub struct Worker {
     plan: Plan,
     scratch: Aligned,
@@ -173,14 +175,13 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// One that has its transfers carried out at the same time, where the kernel
-    /// has io_uring.
+    /// Returns a worker for concurrent transfers, if the kernel has io_uring.
     #[must_use]
     pub fn new() -> Worker {
         Worker::with(Carrier::new())
     }
 
-    /// One that does one transfer after the other.
+    /// Returns a worker for one transfer after the other.
     #[must_use]
     pub fn one_by_one() -> Worker {
         Worker::with(Carrier::one_by_one())
@@ -198,7 +199,7 @@ impl Worker {
         }
     }
 
-    /// Whether transfers go at the same time.
+    /// True if transfers are carried out at the same time.
     #[must_use]
     pub fn is_parallel(&self) -> bool {
         self.carrier.is_parallel()
@@ -211,11 +212,11 @@ impl Default for Worker {
     }
 }
 
-/// How an attempt ended that did not end well.
+/// Reason of a failed attempt.
 enum Setback {
     /// A member could not be read.
     Unread(Failed),
-    /// To be tried again at once.
+    /// The attempt is to be repeated at once.
     Again,
     Error(ArrayError),
 }
@@ -265,6 +266,8 @@ impl Array {
             failures: AtomicU64::new(0),
             settled: AtomicU64::new(0),
             halted: OnceLock::new(),
+            lacks_room: AtomicBool::new(false),
+            is_read_only: AtomicBool::new(false),
             lost: AtomicBool::new(false),
             resting: AtomicBool::new(false),
             copied_at_once: gears::COPIED_AT_ONCE,
@@ -275,7 +278,7 @@ impl Array {
         }
     }
 
-    /// Its name among all arrays.
+    /// Identifier of the array.
     pub fn uuid(&self) -> Uuid {
         self.uuid
     }
@@ -285,8 +288,7 @@ impl Array {
         self.facts.capacity
     }
 
-    /// Requests that begin and end at multiples of this are served best; others
-    /// are served as well.
+    /// Block size for requests in bytes. Aligned requests need no additional reads or copies.
     pub fn block_bytes(&self) -> u64 {
         self.facts.block_bytes
     }
@@ -315,14 +317,14 @@ impl Array {
     /// Writes from the byte `at` on.
     ///
     /// # Errors
-    /// Out of range, lost, or a device's: then it may have been written in
-    /// part, sector by sector.
+    /// Out of range, lost, or a device's. Part of the bytes may have been written then, sector by
+    /// sector.
     pub fn write(&self, worker: &mut Worker, at: u64, from: &[u8]) -> Result<(), ArrayError> {
         let extent = self.around_bytes(at, from.len())?;
         let length = extent.sectors.bytes().0 as usize;
         let whole = length == from.len();
-        // What lies beside it in its blocks is kept: nobody else changes that
-        // meanwhile.
+        // The bytes beside the write in its blocks are read and written back. No other writer may
+        // change them meanwhile.
         let _edges = self.edges.hold(extent, !whole);
         if whole && self.takes_it_as_it_is(from.len()) {
             return self.write_extent(worker, extent, from);
@@ -356,8 +358,8 @@ impl Array {
         let zeros = vec![0; length.min(1 << 20) as usize];
         let mut done = 0;
         while done < length {
-            // In steps that end on multiples of a MiB, which are whole rows of
-            // many arrays.
+            // Each step ends at a multiple of 1 MiB, which is a whole number of rows in many
+            // arrays.
             let step = ((1 << 20) - (at + done) % (1 << 20)).min(length - done);
             self.write(worker, at + done, &zeros[..step as usize])?;
             done += step;
@@ -365,8 +367,8 @@ impl Array {
         Ok(())
     }
 
-    /// Whether members can do with memory that is aligned to nothing, and there is
-    /// so much that a copy costs more than to ask them.
+    /// True if members accept memory of any alignment, and a copy of `length` bytes would cost more
+    /// than it saves.
     fn takes_it_as_it_is(&self, length: usize) -> bool {
         length >= COPIED_BELOW
             && self
@@ -376,7 +378,7 @@ impl Array {
                 .all(|device| device.is_cached())
     }
 
-    /// The blocks around a run of bytes.
+    /// Returns the whole blocks around a run of bytes.
     fn around_bytes(&self, at: u64, length: usize) -> Result<Extent, ArrayError> {
         let block = self.facts.block_bytes;
         let end = at.saturating_add(length as u64);
@@ -405,6 +407,8 @@ impl Array {
     ) -> Result<(), ArrayError> {
         let mut last = None;
         for _ in 0..ATTEMPTS {
+            // `try_to_read` has released the gate when it returns. `mend_read` needs the gate
+            // exclusively, and would wait forever otherwise.
             match self.try_to_read(worker, extent, into) {
                 Ok(()) => return Ok(()),
                 Err(Setback::Again) => {}
@@ -425,7 +429,8 @@ impl Array {
         let mut held = None;
         loop {
             self.plan(Operation::Read, extent, &mut worker.plan)?;
-            // What is computed needs a row that nobody changes.
+            // Data is computed from several members, so no writer may change its row meanwhile. A
+            // member may fail while the lock is waited for, so the plan is made again.
             if worker.plan.bands().is_empty() || held.is_some() {
                 break;
             }
@@ -458,13 +463,14 @@ impl Array {
         extent: Extent,
         from: &[u8],
     ) -> Result<(), ArrayError> {
-        // Whoever writes alone has nobody to wait for.
+        // A single writer does not wait for other parts of a row.
         let others = self.writers.fetch_add(1, Ordering::SeqCst) > 0;
         let result = match self.facts.rows {
             Some(rows) if others => self.write_with_others(worker, extent, from, rows.data.0),
             _ => self.write_parts(worker, extent, from),
         };
         self.writers.fetch_sub(1, Ordering::SeqCst);
+        // A failure during the write must be on record before the write is answered.
         result.and_then(|()| self.settle())
     }
 
@@ -485,9 +491,10 @@ impl Array {
         Ok(())
     }
 
-    /// Rows in part may be brought together with others. What is whole is
-    /// written while these have time to come; nobody waits for others before
-    /// what others wait for is done.
+    /// Writes an extent while others write too. Parts of rows may be joined with the parts of other
+    /// writers. Whole rows are written first, to give other writers time to join. The writer's own
+    /// gatherings are written before the wait for gatherings of others, so no two writers wait for
+    /// each other.
     fn write_with_others(
         &self,
         worker: &mut Worker,
@@ -530,7 +537,8 @@ impl Array {
         }
         for (part, gathering) in joined {
             if self.sabotage != Sabotage::JoinedEarly && !gathering.wait() {
-                // It has its own error.
+                // The joined write failed. The writer repeats its own part, so it gets the error of
+                // its own part.
                 result = result.and(self.write_parts(worker, part, part_of(from, extent, part)));
             }
         }
@@ -555,8 +563,7 @@ impl Array {
         result
     }
 
-    /// The row that it begins in as far as that is not whole, whole rows, and
-    /// what is left.
+    /// Returns the part of the first row unless the row is whole, the whole rows, and the rest.
     fn parts(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<> {
         let whole = self.facts.rows.map_or(extent, |rows| rows.within(extent));
         let cut = |from: Lbn, to: Lbn| Extent {
@@ -564,7 +571,7 @@ impl Array {
             sectors: Sectors(to.0.saturating_sub(from.0)),
         };
         let all = match whole.sectors {
-            // The whole of a row is not touched, but two may be.
+            // No row is whole, but the extent may touch two rows.
             Sectors::ZERO => {
                 let row = self.facts.rows.map_or(u64::MAX, |rows| rows.data.0);
                 let border = Lbn(extent.start.0.saturating_add(row) / row * row).min(extent.end());
@@ -583,7 +590,7 @@ impl Array {
         all.into_iter().filter(|part| part.sectors > Sectors::ZERO)
     }
 
-    /// Row by row.
+    /// Cuts the extent at the borders of rows.
     fn rows_of(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<> {
         let row = self.facts.rows.map_or(u64::MAX, |rows| rows.data.0);
         let end = extent.end().0;
@@ -596,7 +603,7 @@ impl Array {
         })
     }
 
-    /// Answers whether it is done; if not, it is to be done row by row.
+    /// Writes a part. Returns false if the part must be written row by row instead.
     fn write_part(
         &self,
         worker: &mut Worker,
@@ -633,7 +640,8 @@ impl Array {
             return Ok(false);
         }
         if !journalled && self.has_journalled_rows(part) {
-            // The journal must not undo this when it is made again.
+            // This write makes no record. A record of an earlier change would overwrite it in a
+            // replay.
             self.give_up_records()?;
         }
         self.marked(worker, version, part, missing, |worker| {
@@ -642,8 +650,8 @@ impl Array {
         Ok(true)
     }
 
-    /// Carries a plan out whose regions are marked meanwhile; `missing`: a member
-    /// lacks what is written.
+    /// Marks the regions of the plan, carries the plan out, and ends the marks. `missing` is true
+    /// if a member lacks the new data.
     fn marked(
         &self,
         worker: &mut Worker,
@@ -673,7 +681,8 @@ impl Array {
             self.write_granules(&granules, true);
             Ok::<(), Infallible>(())
         });
-        // A member that failed in between may miss what it was marked without.
+        // If a member failed since planning, the regions were not marked as missed by it. So the
+        // write is planned again.
         let result = if self.planner().version == version {
             carry_out(worker)
         } else {
@@ -683,7 +692,7 @@ impl Array {
         result
     }
 
-    /// Whether the change that was planned is written down first.
+    /// True if the planned change is written to the journal first.
     fn is_journalled(&self, plan: &Plan, part: Extent, missing: bool) -> bool {
         let Some(rows) = self.facts.rows else {
             return false;
@@ -707,7 +716,7 @@ impl Array {
         parity && plan.ios()[piece.io as usize].operation == Operation::Write
     }
 
-    /// Carries the plan of a write out.
+    /// Carries out the plan of a write.
     fn make(
         &self,
         worker: &mut Worker,
@@ -740,7 +749,7 @@ impl Array {
         };
         let writes = self.transfers(plan, Operation::Write);
         let failed = carrier.carry(Direction::Write, &writes, &devices, &mut buffers);
-        // All others have been written: the row is whole without these.
+        // All other members have been written, so the row is whole without the failed ones.
         for failed in failed {
             let why = format!("write failed: {}", failed.error);
             self.drop_member(failed.transfer.slot, &why, failed.error)?;
@@ -751,8 +760,8 @@ impl Array {
         Ok(())
     }
 
-    /// Puts what the plan writes into the journals of those members that hold
-    /// the row's parity, and makes that durable.
+    /// Writes the bytes of the plan to the journals of the members with the row's parity, and makes
+    /// the records durable.
     fn write_down(
         &self,
         plan: &Plan,
@@ -815,7 +824,8 @@ impl Array {
             let durable = written.and_then(|number| {
                 numbers.push((slot, number));
                 if self.sabotage != Sabotage::JournalUnflushed {
-                    // A failure is everybody's who waited for it.
+                    // Several writers share a flush. If the flush fails, all of them see the
+                    // failure, but only one has its error.
                     let mut failure = None;
                     let well = self.log_flushes[slot].join(false, || {
                         device
@@ -832,8 +842,8 @@ impl Array {
             if let Err(error) = durable {
                 let why = format!("write of the journal failed: {error}");
                 self.drop_member(slot, &why, error)?;
-                // Nothing is changed before the others know: power may fail, and
-                // this member be there again without the record.
+                // No member is changed before the others have recorded the failure. Otherwise power
+                // may fail, and the failed member may be back afterwards without the record.
                 self.settle()?;
                 numbers
                     .into_iter()
@@ -844,12 +854,16 @@ impl Array {
         Ok(numbers)
     }
 
-    /// Makes durable all that was written before.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// A device's that nothing makes good. Once, if data were lost since the last flush: what was written
-    /// before may be among them, as fsync(2) fails once for pages that could not be written.
+    /// A device's, if no redundancy replaces the data. Also, once, if data was lost since the last
+    /// flush: earlier writes may be among the lost data. fsync(2) also fails once for pages that
+    /// could not be written.
     pub fn flush(&self) -> Result<(), ArrayError> {
+        if self.is_read_only() {
+            return Ok(());
+        }
         self.make_durable()?;
         match self.lost.swap(false, Ordering::SeqCst) {
             true => Err(ArrayError::LostBefore),
@@ -857,7 +871,7 @@ impl Array {
         }
     }
 
-    /// The same for the array's own purposes: it does not answer for data that were lost.
+    /// As [`flush`](Array::flush), for the array's own purposes: does not report lost data.
     pub(crate) fn make_durable(&self) -> Result<(), ArrayError> {
         self.flushing
             .join(self.sabotage == Sabotage::FlushShared, || {
@@ -868,6 +882,8 @@ impl Array {
     }
 
     fn flush_members(&self) -> bool {
+        // Taken before the flush, together with the epoch: the flush does not cover changes that
+        // end during the flush.
         let before: Vec<(u64, u64)> = self.logs.iter().map(Log::before_flush).collect();
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst);
         if !self.flush_devices() {
@@ -896,14 +912,14 @@ impl Array {
         true
     }
 
-    /// Flushes every device; one that cannot be has failed.
+    /// Flushes every device. A failed flush fails the device.
     pub(crate) fn flush_devices(&self) -> bool {
         let mut well = true;
         for (slot, result) in flush_each(&self.turning()) {
             if let Err(error) = result {
                 let why = format!("flush failed: {error}");
                 if let Err(error) = self.drop_member(slot, &why, error) {
-                    // What was written is lost, and nothing else has it.
+                    // The device's writes are lost, and no other member has them.
                     self.halt(&error.to_string());
                     well = false;
                 }
@@ -912,8 +928,8 @@ impl Array {
         well
     }
 
-    /// Forgets regions that have been quiet for some looks: to be called about
-    /// once a second.
+    /// Clears the marks of regions without writes during several calls. Call this about once a
+    /// second.
     ///
     /// # Errors
     /// As [`flush`](Array::flush).
@@ -922,17 +938,19 @@ impl Array {
             return Ok(());
         };
         self.check_running()?;
+        // Flushes only if the writes of a quiet region are not known to be durable.
         if bitmap.look(self.flushed.load(Ordering::SeqCst)) {
             self.make_durable()?;
         }
         let flushed = self.flushed.load(Ordering::SeqCst);
-        // A mark that stays costs nothing but a comparison.
+        // The cleared bits need no flush: a mark that stays set costs only a comparison after a
+        // crash.
         bitmap.clear_quiet(flushed, |granules| self.write_granules(&granules, false));
         self.settle()
     }
 
-    /// Two flushes: the first makes changes durable, the second the markers that
-    /// say so.
+    /// Gives up the records of the journals with two flushes: the first makes changes durable, the
+    /// second their markers.
     pub(crate) fn give_up_records(&self) -> Result<(), ArrayError> {
         for _ in 0..2 {
             if !self.flushing.join(false, || self.flush_members()) {
@@ -942,8 +960,7 @@ impl Array {
         Ok(())
     }
 
-    /// Writes down what happened to members, if it is not yet. Who comes while somebody
-    /// else does so waits for the end of that.
+    /// Records new failures of members. If another thread is recording, the call waits for the end.
     pub(crate) fn settle(&self) -> Result<(), ArrayError> {
         if self.sabotage == Sabotage::FailureForgotten {
             return Ok(());
@@ -961,8 +978,8 @@ impl Array {
         self.settled.load(Ordering::SeqCst) < self.failures.load(Ordering::SeqCst)
     }
 
-    /// Plans; answers the version of the members' states, and whether members
-    /// are missing.
+    /// Plans a request. Returns the version of the members' states, and true if members are
+    /// missing.
     pub(crate) fn plan(
         &self,
         operation: Operation,
@@ -991,7 +1008,7 @@ impl Array {
         Ok((planner.version, planner.lacks_members()))
     }
 
-    /// What the plan reads, or writes.
+    /// Returns the reads or the writes of the plan as transfers.
     pub(crate) fn transfers(&self, plan: &Plan, operation: Operation) -> Vec<Transfer> {
         let pieces = plan.pieces().iter().filter_map(|piece| {
             let io = &plan.ios()[piece.io as usize];
@@ -1007,12 +1024,12 @@ impl Array {
         pieces.collect()
     }
 
-    /// The rows that an extent touches; without parity the extent.
+    /// Returns the whole rows around an extent; without parity the extent.
     pub(crate) fn around(&self, extent: Extent) -> Extent {
         self.facts.rows.map_or(extent, |rows| rows.around(extent))
     }
 
-    /// Writes bits of the bitmap to every member.
+    /// Writes parts of the bitmap to every member.
     pub(crate) fn write_granules(&self, granules: &Granules, durable: bool) {
         let at = self.facts.bitmap_at;
         let devices = self.turning();
@@ -1025,10 +1042,13 @@ impl Array {
                 device.write(at + offset, aligned)
             });
             if let Err(error) = written {
-                // Who cannot be done without halts the array: nothing is written
-                // where no mark is.
-                let _ =
-                    self.drop_member(slot, &format!("write of the bitmap failed: {error}"), error);
+                // A member whose bitmap cannot be written fails. If the array does not survive
+                // that, `drop_member` halts the array, so no write is made without a mark.
+                let _ = self.drop_member(
+                    slot,
+                    &format!("its bitmap could not be written: {error}"),
+                    error,
+                );
             }
         }
         if durable {
@@ -1063,12 +1083,12 @@ impl Array {
         }
     }
 
-    /// Nothing is journalled any more: journals have begun anew.
+    /// Clears the list of rows with records, because the journals have begun anew.
     pub(crate) fn forget_all_journalled(&self) {
         self.journalled().clear();
     }
 
-    /// An error once nothing may be changed any more.
+    /// Returns an error if the array has halted.
     pub(crate) fn check_running(&self) -> Result<(), ArrayError> {
         match self.halted.get() {
             None => Ok(()),
@@ -1076,24 +1096,29 @@ impl Array {
         }
     }
 
-    /// Changes nothing any more.
+    /// Halts the array: no change is made any more.
     pub(crate) fn halt(&self, why: &str) -> ArrayError {
         ArrayError::Halted {
             why: self.halted.get_or_init(|| why.to_owned()).clone(),
         }
     }
 
-    /// Why nothing is changed any more, if so.
+    /// True if the array was assembled read-only, because a member's file system has no room.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only.load(Ordering::SeqCst)
+    }
+
+    /// Reason of the halt; `None` while the array changes data.
     pub fn halted(&self) -> Option<&str> {
         self.halted.get().map(String::as_str)
     }
 
-    /// Goes through with others.
+    /// Shares the gate with other requests.
     fn pass(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no request is under way, and holds all others up.
+    /// Waits until no request is in progress, and holds up all others.
     pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -1118,20 +1143,19 @@ impl Array {
 }
 
 impl Planner {
-    /// Whether members are missing or being filled.
+    /// True if members are missing or being filled.
     pub(crate) fn is_impaired(&self) -> bool {
         (0..self.layout.members()).any(|slot| self.layout.member_state(slot) != MemberState::Alive)
     }
 }
 
-/// The bytes of a part.
+/// Returns the bytes of a part.
 fn part_of(bytes: &[u8], extent: Extent, part: Extent) -> &[u8] {
     let start = part.start.since(extent.start).bytes().0 as usize;
     &bytes[start..][..part.sectors.bytes().0 as usize]
 }
 
-/// Flushes at the same time what stands on files; what does not, one after the
-/// other.
+/// Flushes the devices: at the same time if all have descriptors, otherwise one after the other.
 fn flush_each(devices: &Devices) -> Vec<(usize, std::io::Result<()>)> {
     let present = devices
         .iter()

@@ -1,4 +1,4 @@
-//! Arrays are made, assembled, looked at, stopped and destroyed.
+//! Making, assembling, examining, stopping and destroying arrays.
 
 use crate::array::{Array, Facts, Sabotage, Worker};
 use crate::bitmap;
@@ -6,6 +6,7 @@ use crate::device::{ALIGNMENT_BYTES, Aligned};
 use crate::gears::GearFacts;
 use crate::journal::{Change, Log};
 use crate::keys;
+use crate::label::{self, Label};
 use crate::members::{Book, allocate, knows_what_it_missed, new_uuid, refuse_owned, wipe};
 use crate::signatures::{LOOKED_AT_BYTES, OWN_BYTES};
 use crate::superblock::{
@@ -23,82 +24,81 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Where the bitmap begins: behind the superblock.
+/// First byte of the bitmap: behind the superblock.
 const BITMAP_AT: u64 = 64 << 10;
-/// A region is no smaller than this, and no larger than [`REGION_MOST`] unless
-/// there would be more than [`REGIONS_MOST`].
+/// Smallest size of a region. The largest is [`REGION_MOST`], unless there would be more regions
+/// than [`REGIONS_MOST`].
 const REGION_LEAST: u64 = 1 << 20;
 const REGION_MOST: u64 = 64 << 20;
 const REGIONS_MOST: u64 = 1 << 18;
-/// The journal of a member, if that is large enough.
+/// Size of the journal of a large member: 16 MiB.
 const JOURNAL_BYTES: u64 = 16 << 20;
 const JOURNAL_LEAST: u64 = 256 << 10;
-/// Data begins at a multiple of this.
+/// Alignment of the first byte of data.
 const DATA_ALIGNMENT: u64 = 1 << 20;
 
-/// A member holds at least so much.
+/// Smallest data area of a member.
 const LEAST_DATA: u64 = 64 << 10;
 
-/// What an array is to be.
+/// Description of a new array.
 #[derive(Clone, Debug)]
 pub struct Design {
-    /// Its name, for people and clients.
+    /// Name of the array, for people and clients.
     pub name: String,
     /// The layout's name in [`REGISTRY`].
     pub layout: String,
-    /// Its keys, as in a stack file.
+    /// Keys of the layout, as in a stack file.
     pub keys: Keys,
-    /// Which changes go through the journal.
+    /// Changes to write to the journal first.
     pub journal: JournalPolicy,
-    /// How many of the devices, the last ones, wait for a member to fail.
+    /// Number of spares; the last devices become spares.
     pub spares: usize,
-    /// Whether devices may belong to somebody, or hold anything but zeros.
+    /// True if devices may have an owner or hold data.
     pub force: bool,
-    /// Whether files are left without the room that they need of their file system.
+    /// True if files do not allocate all their room when the array is made.
     pub sparse: bool,
-    /// Data of each member; as much as there is room for unless given.
+    /// Bytes of data on each member. Default: the room of the device.
     pub member_bytes: Option<u64>,
-    /// How much of a member a bit of the bitmap stands for, a power of two; by
-    /// the members' size unless given.
+    /// Bytes of a member for each bit of the bitmap, a power of two. Default: depends on the
+    /// members' size.
     pub region_bytes: Option<u64>,
-    /// What was measured of each member, in order; of none unless given.
+    /// Measured rates of the members, in order; empty if nothing was measured.
     pub measured: Vec<Measured>,
 }
 
-/// What was found and done when an array was assembled.
+/// Findings and repairs of an assembly.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Report {
-    /// Whether it had been stopped in order.
+    /// True if the array had been stopped properly.
     pub clean: bool,
-    /// Changes that were made again from the journals.
+    /// Number of changes repeated from the journals.
     pub replayed_changes: u64,
-    /// Regions in which redundancy was made to follow from the data.
+    /// Number of regions with redundancy made anew from the data.
     pub compared_regions: u64,
-    /// What was found in them.
+    /// Differences found in these regions.
     pub mended: Comparison,
-    /// Regions in which rows were being written whole while a member was lost:
-    /// what it held of these rows may be neither old nor new.
+    /// Number of regions with writes of whole rows during the loss of a member. The member's data
+    /// in these rows may be neither old nor new.
     pub regions_at_risk: u64,
-    /// Devices that could not be opened or read, or are no members of the array: they count as missing.
+    /// Unreadable devices, and devices of no or other arrays. All count as missing.
     pub gone: Vec<String>,
-    /// What was found of members that are part of the array all the same: they have grown, or were taken
-    /// because somebody trusts them.
+    /// Remarks on accepted members: they have grown, or were accepted because the caller trusts
+    /// them.
     pub remarks: Vec<String>,
-    /// Members that count as failed since this assembly.
+    /// Members newly counted as failed.
     pub newly_failed: Vec<String>,
-    /// Members that have failed before, although their devices are here, and may
-    /// be added again.
+    /// Members that failed earlier, although their devices are here. All may be added again.
     pub left_out: Vec<String>,
-    /// Copies of superblocks that were not whole.
+    /// Number of damaged copies of superblocks.
     pub torn_superblocks: u64,
 }
 
-/// Makes an array of `devices`, in this order. What they hold is lost; the data
-/// of the array are zeros if `devices` are, and anything consistent otherwise.
+/// Makes an array of `devices`, in this order. Their data is lost. The data of the array is zeros
+/// if the `devices` hold zeros, and anything consistent otherwise.
 ///
 /// # Errors
-/// A device belongs to somebody or is too small; the layout does not take the
-/// keys or so many members; or a device's.
+/// A device has an owner or is too small. The layout does not accept the keys or the number of
+/// members. Or a device's.
 pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, ArrayError> {
     let members = devices.len().saturating_sub(design.spares);
     check_free(design, devices)?;
@@ -113,17 +113,18 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
     let may_fail = match (survived, layout.geometry().parity_rows()) {
         (0, _) => 0,
         (_, Some(_)) => survived,
-        // One of each pair, or all but one copy.
+        // One member of each pair may fail, or all copies but one. So all but one member may have
+        // failed at a time.
         (_, None) => members - 1,
     };
     roster.check_room(may_fail, layout.gears().is_some())?;
     let array = new_uuid()?;
-    // Everything has been checked. First the room is taken, since that takes nothing from anybody; only then is
-    // something written.
+    // All checks are done. First the room is allocated, because that destroys nothing; only then is
+    // anything written.
     if !design.sparse {
         devices.iter().try_for_each(|device| allocate(&**device))?;
     }
-    // Zeros are a consistent array, whatever the layout.
+    // Zeros are a consistent array in every layout.
     let zeros = devices[..members].iter().all(|device| device.is_zero());
     devices
         .iter()
@@ -138,13 +139,18 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
         .iter()
         .map(|device| Some(Arc::clone(device)))
         .collect();
+    let named = roster.slots.iter().map(|slot| slot.member);
+    let named = named.chain(roster.spares.iter().map(|spare| spare.member));
+    for (device, member) in devices.iter().zip(named) {
+        write_label(&**device, array, member, &roster)?;
+    }
     if !zeros {
         leave_to_be_filled(&mut *layout);
     }
     let array = Array::new(array, facts, layout, all, book, Sabotage::Nothing);
     array.begin_journals(0)?;
     let mut book = array.book();
-    // Each copy of the superblock has one of the two numbers of the event.
+    // Writes both copies of each superblock: each copy has one of the two numbers of the event.
     array.commit(&mut book)?;
     if let Some(failed) = array.take_happenings().into_iter().next() {
         return Err(ArrayError::Refused(format!(
@@ -155,11 +161,11 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
     Ok(book.roster.clone())
 }
 
-/// Where on each device the data of an array without parity would be, before it is
-/// made: what may be measured to choose the layout's keys.
+/// Returns the extent of the data on each device, for a future array without parity. The extent may
+/// be measured to choose the layout's keys.
 ///
 /// # Errors
-/// As those of [`create`] that have nothing to do with the layout.
+/// As those of [`create`], except those of the layout.
 pub fn room(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Vec<Extent>, ArrayError> {
     check_free(design, devices)?;
     let places = Places::of(design, devices)?;
@@ -173,8 +179,8 @@ pub fn room(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Vec<Extent>,
     devices.iter().map(extent).collect()
 }
 
-/// Redundancy is to follow from whatever stands on the devices: as many members
-/// as can be done without, the last first, are filled from the others.
+/// Makes redundancy follow from the present content of the devices. As many members as the array
+/// can do without, the last first, are filled from the others.
 fn leave_to_be_filled(layout: &mut dyn Layout) {
     for slot in (0..layout.members()).rev() {
         layout.set_member_state(
@@ -189,7 +195,7 @@ fn leave_to_be_filled(layout: &mut dyn Layout) {
     }
 }
 
-/// Each device once, and nobody else's.
+/// Returns an error if a device is named twice or has an owner.
 fn check_free(design: &Design, devices: &[Arc<dyn Device>]) -> Result<(), ArrayError> {
     check_names(devices)?;
     devices
@@ -211,7 +217,7 @@ fn check_names(devices: &[Arc<dyn Device>]) -> Result<(), ArrayError> {
     Ok(())
 }
 
-/// Where things are on each device, before its data.
+/// Places of the records on each device, before its data.
 struct Places {
     region_bytes: u64,
     regions: u64,
@@ -226,7 +232,7 @@ impl Places {
             .map(|device| device.bytes())
             .min()
             .unwrap_or(0);
-        // Bounds of the bitmap, for the largest.
+        // All members have a bitmap of the same size, for the largest member.
         let largest = devices
             .iter()
             .map(|device| device.bytes())
@@ -266,7 +272,7 @@ impl Places {
     }
 }
 
-/// The data of a device on which it begins at `data_at`.
+/// Returns the sectors of data on a device whose data begins at `data_at`.
 fn data_sectors(design: &Design, device: &dyn Device, data_at: u64) -> Result<Sectors, ArrayError> {
     let end =
         (device.bytes() / 4096 * 4096).saturating_sub(superblock::SUPERBLOCK_BYTES) / 4096 * 4096;
@@ -283,7 +289,7 @@ fn data_sectors(design: &Design, device: &dyn Device, data_at: u64) -> Result<Se
     Ok(Sectors(wanted / SECTOR_BYTES))
 }
 
-/// Where everything is to be.
+/// Builds the layout, and the description with all places.
 fn plan_roster(
     design: &Design,
     devices: &[Arc<dyn Device>],
@@ -304,7 +310,7 @@ fn plan_roster(
             let all = all.collect::<Result<Vec<_>, _>>()?;
             Ok((layout_of(&design.layout, keys, &all[..members])?, all))
         };
-    // Zones that were measured are those of the room without a journal: build that first.
+    // Measured zones refer to the room without a journal, so the layout is built for that first.
     let (mut journal_bytes, mut data_at) = (0, places.without_journal());
     let (mut layout, mut all) = build(&keys, data_at)?;
     if let Some(gears) = layout.gears() {
@@ -323,7 +329,7 @@ fn plan_roster(
         )));
     }
     if journal_bytes > 0 && design.journal != JournalPolicy::None {
-        // A change writes what members hold, and their soft state.
+        // With gears, a change writes the members and their soft state.
         let places = if layout.gears().is_some() {
             2 * members + 2
         } else {
@@ -381,7 +387,7 @@ fn plan_roster(
     Ok((roster, layout))
 }
 
-/// Keys of layouts with gears that say when an array shifts by itself.
+/// Keys for automatic shifts of layouts with gears.
 const RULES: [&str; 5] = [
     "shift_down",
     "shift_up",
@@ -390,7 +396,7 @@ const RULES: [&str; 5] = [
     "stops_a_day",
 ];
 
-/// Refuses what would have no effect.
+/// Refuses keys without effect.
 fn check_no_rules(design: &Design) -> Result<(), ArrayError> {
     let given = RULES
         .iter()
@@ -403,8 +409,8 @@ fn check_no_rules(design: &Design) -> Result<(), ArrayError> {
     )))
 }
 
-/// Two changes of a row must fit into the journal: one is written while the other is not
-/// yet done.
+/// Returns an error if two changes of a row do not fit into the journal: one is written while the
+/// other is still in progress.
 fn check_journal(
     journal_bytes: u64,
     [members, places]: [usize; 2],
@@ -440,10 +446,10 @@ fn check_journal(
     )))
 }
 
-/// What the layout leaves unused of each member, in order.
+/// Returns the unused sectors of each member, in order.
 ///
 /// # Errors
-/// The layout does not take the roster's keys or members.
+/// The layout does not accept the roster's keys or members.
 pub fn unused(roster: &Roster) -> Result<Vec<Sectors>, ArrayError> {
     let members: Vec<Sectors> = roster
         .slots
@@ -480,7 +486,7 @@ impl Facts {
     }
 }
 
-/// A device with what it says of itself.
+/// A device with its superblocks.
 struct Found {
     device: Arc<dyn Device>,
     copies: Copies,
@@ -493,30 +499,30 @@ impl Found {
     fn member(&self) -> Uuid {
         self.copies.superblock.member
     }
-    /// Why it cannot be part of the array, although its superblock says so.
+    /// Returns the reasons why the device cannot be part of the array, although its superblock
+    /// names the array.
     fn doubts(&self) -> Option<String> {
         let doubts = &self.copies.doubts;
         (!doubts.is_empty()).then(|| format!("`{}`: {}", self.device.name(), doubts.join("; ")))
     }
 }
 
-/// What is to be assembled although something is wrong.
+/// Faults that an assembly accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowances {
-    /// Members may be missing that the array had when it was last assembled. Devices that are no member
-    /// count as missing.
+    /// Members of the last assembly may be missing. Other devices count as missing members.
     pub degraded: bool,
-    /// Names of devices that count as the members that their superblocks name, although their size, their
-    /// superblocks or a count of events that is one behind speak against that.
+    /// Names of devices that count as the members in their superblocks, in spite of a wrong size,
+    /// wrong superblocks, or a count of events one behind.
     pub trusted: Vec<String>,
 }
 
-/// Assembles the array that `devices` are of, in whatever order they come. What
-/// a loss of power has left is mended first.
+/// Assembles the array of the `devices`, in any order. The effects of a loss of power are mended
+/// first.
 ///
 /// # Errors
-/// Devices are of no array or of several; members are missing, or a device cannot be
-/// read, and it is not to be assembled `degraded`.
+/// Devices belong to no array or to several. Or members are missing, or a device cannot be read,
+/// and `degraded` is false.
 pub fn assemble(
     devices: &[Arc<dyn Device>],
     degraded: bool,
@@ -524,7 +530,7 @@ pub fn assemble(
     assemble_without(devices, degraded, Sabotage::Nothing)
 }
 
-/// The same, where more than missing members may be allowed.
+/// As [`assemble`], with a choice of the accepted faults.
 ///
 /// # Errors
 /// As those of [`assemble`].
@@ -535,7 +541,29 @@ pub fn assemble_with(
     assemble_sabotaged(devices, allowances, Sabotage::Nothing)
 }
 
-/// The same, with something left out.
+/// Purpose of an assembly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// The array is mended, and may be changed.
+    Use,
+    /// The array is read, and nothing is written.
+    Read,
+}
+
+/// Reason of a failed assembly.
+enum Failed {
+    Wholly(ArrayError),
+    /// A file system has no room for the writes of an assembly. A read-only assembly may succeed.
+    ForWantOfRoom(ArrayError),
+}
+
+impl From<ArrayError> for Failed {
+    fn from(error: ArrayError) -> Failed {
+        Failed::Wholly(error)
+    }
+}
+
+/// As [`assemble`], with a piece of the machinery left out.
 pub(crate) fn assemble_without(
     devices: &[Arc<dyn Device>],
     degraded: bool,
@@ -553,11 +581,37 @@ fn assemble_sabotaged(
     allowances: &Allowances,
     sabotage: Sabotage,
 ) -> Result<(Array, Report), ArrayError> {
+    match assemble_for(Purpose::Use, devices, allowances, sabotage) {
+        Ok(assembled) => Ok(assembled),
+        Err(Failed::Wholly(error)) => Err(error),
+        Err(Failed::ForWantOfRoom(error)) => {
+            match assemble_for(Purpose::Read, devices, allowances, sabotage) {
+                Ok((array, mut report)) => {
+                    report.remarks.push(format!(
+                        "served read-only, since a member's file system has no room ({error}); make room, and assemble \
+                         the array again"
+                    ));
+                    Ok((array, report))
+                }
+                // With members missing, data follows from parity, which would have to be mended first.
+                Err(_) => Err(error),
+            }
+        }
+    }
+}
+
+fn assemble_for(
+    purpose: Purpose,
+    devices: &[Arc<dyn Device>],
+    allowances: &Allowances,
+    sabotage: Sabotage,
+) -> Result<(Array, Report), Failed> {
     check_names(devices)?;
     let degraded = allowances.degraded;
     let mut report = Report::default();
     let found = members_among(devices, allowances, &mut report)?;
     let latest = latest(&found)?;
+    refuse_exchanged(&found, allowances)?;
     let torn = |found: &Found| found.copies.whole.iter().filter(|&&whole| !whole).count() as u64;
     report.clean = latest.roster.clean;
     report.torn_superblocks = found.iter().map(torn).sum();
@@ -565,11 +619,11 @@ fn assemble_sabotaged(
     roster.keys = keys::frozen(&roster.layout, &roster.keys);
     let present = members_of(&roster, &found, allowances, &mut report)?;
     if !report.newly_failed.is_empty() && !degraded {
-        return Err(ArrayError::Missing(format!(
-            "`{}` lacks members: {}",
+        return Err(Failed::Wholly(ArrayError::Missing(format!(
+            "`{}` lacks members that it had: {}",
             roster.name,
             report.newly_failed.join(", ")
-        )));
+        ))));
     }
     let sectors: Vec<Sectors> = roster
         .slots
@@ -600,12 +654,12 @@ fn assemble_sabotaged(
         .map(|slot| roster.slots[slot].device.clone())
         .collect();
     if !layout.answers() {
-        return Err(ArrayError::Refused(format!(
-            "`{}` cannot be assembled: the array survives the loss of {} members, and lacks {}",
+        return Err(Failed::Wholly(ArrayError::Refused(format!(
+            "`{}` cannot be assembled: it survives the loss of {} members, and lacks {}",
             roster.name,
             layout.failures_survived(),
             missing.join(", ")
-        )));
+        ))));
     }
     let spares = roster.spares.clone();
     let spare = |spare: &Spare| {
@@ -622,8 +676,10 @@ fn assemble_sabotaged(
             .as_ref()
             .map_or_else(|| slot.device.clone(), |device| device.name());
     }
-    catch_up(&latest, &found, &present)?;
-    // Who has caught up was written to, at the place of the older copy.
+    if purpose == Purpose::Use {
+        catch_up(&latest, &found, &present)?;
+    }
+    // `catch_up` wrote to the place of the older copy, which is the newest now.
     let newest = found.iter().map(|found| {
         let behind = is_interrupted(&latest.roster, found);
         let newest = found.copies.newest;
@@ -638,11 +694,18 @@ fn assemble_sabotaged(
     let facts = Facts::of(&book.roster, &mut *layout);
     let uuid = latest.array;
     let array = Array::new(uuid, facts, layout, present, book, sabotage);
-    array.mend_after_loss_of_power(&mut report)?;
-    Ok((array, report))
+    if purpose == Purpose::Read {
+        array.be_read_alone()?;
+        return Ok((array, report));
+    }
+    match array.mend_after_loss_of_power(&mut report) {
+        Ok(()) => Ok((array, report)),
+        Err(error) if array.lacks_room.load(Ordering::SeqCst) => Err(Failed::ForWantOfRoom(error)),
+        Err(error) => Err(Failed::Wholly(error)),
+    }
 }
 
-/// The devices that are members, with what they say of themselves.
+/// Returns the member devices with their superblocks.
 fn members_among(
     devices: &[Arc<dyn Device>],
     allowances: &Allowances,
@@ -671,7 +734,7 @@ fn members_among(
                     false => return Err(ArrayError::Missing(message)),
                 }
             }
-            // It is a dead disk, and as good as none.
+            // A dead disk counts as missing.
             Err(error @ ArrayError::Device { .. }) if degraded => {
                 report.gone.push(format!("{error}; it counts as missing"));
             }
@@ -708,7 +771,8 @@ fn has_grown(device: &dyn Device, copies: &Copies) -> Option<String> {
     })
 }
 
-/// A disk that was replaced may come from another array. The array that most devices are of is meant.
+/// Leaves out devices of other arrays: a replacement disk may come from another array. The array of
+/// most devices is the intended one.
 fn leave_out_strangers(found: &mut Vec<Found>, report: &mut Report) {
     let mut arrays: BTreeMap<Uuid, usize> = BTreeMap::new();
     for one in &*found {
@@ -717,7 +781,7 @@ fn leave_out_strangers(found: &mut Vec<Found>, report: &mut Report) {
     let most = arrays.values().copied().max().unwrap_or(0);
     let mut meant = arrays.iter().filter(|(_, count)| **count == most);
     let (Some((&array, _)), None) = (meant.next(), meant.next()) else {
-        // Nobody can say which is meant.
+        // No array has most devices, so the intended one is not known.
         return;
     };
     found.retain(|one| {
@@ -735,7 +799,7 @@ fn leave_out_strangers(found: &mut Vec<Found>, report: &mut Report) {
     });
 }
 
-/// What is known by whoever was part of the array last.
+/// Returns the superblock with the highest count of events.
 fn latest(found: &[Found]) -> Result<Superblock, ArrayError> {
     let latest = found.iter().max_by_key(|found| found.roster().events);
     let latest =
@@ -763,8 +827,46 @@ fn latest(found: &[Found]) -> Result<Superblock, ArrayError> {
     Ok(latest.copies.superblock.clone())
 }
 
-/// The devices in the order of their places. A member that knows less than the
-/// array did when it was last part of it counts as failed, and so does one that was cut or written over.
+/// Returns an error if superblocks were exchanged between two of the devices. The owner of the data
+/// on each device is not known then.
+fn refuse_exchanged(found: &[Found], allowances: &Allowances) -> Result<(), ArrayError> {
+    for one in found {
+        let (name, member) = (one.device.name(), one.member());
+        let Some(label) = one.copies.label.filter(|label| *label != member) else {
+            continue;
+        };
+        let other = found.iter().find(|other| other.member() == label);
+        if let Some(other) = other.filter(|_| !allowances.trusted.contains(&name)) {
+            return Err(ArrayError::Refused(format!(
+                "`{name}` and `{}` have exchanged superblocks: those of `{name}` say that it is member {member}, its label \
+                 that it is member {label}, which `{}` says that it is; put each superblock back where it was, or leave \
+                 both devices out and add them again",
+                other.device.name(),
+                other.device.name()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Writes the label with the device's member, unless the label is there already.
+pub(crate) fn write_label(
+    device: &dyn Device,
+    array: Uuid,
+    member: Uuid,
+    roster: &Roster,
+) -> Result<(), ArrayError> {
+    let label = Label { array, member };
+    if Label::read(device, roster) == Some(label) {
+        return Ok(());
+    }
+    label
+        .write(device, roster)
+        .map_err(|error| ArrayError::device(device.name(), "write the label of", error))
+}
+
+/// Returns the devices in the order of their slots. A member counts as failed if it was out of date
+/// when the array was last used, or if it was cut or overwritten.
 fn members_of(
     roster: &Roster,
     found: &[Found],
@@ -809,7 +911,7 @@ fn members_of(
     Ok(devices)
 }
 
-/// Why a member does not hold what it should by its count of events, if so.
+/// Returns the reason if a member is out of date according to its count of events.
 fn why_not_fresh(
     roster: &Roster,
     slot: usize,
@@ -836,8 +938,8 @@ fn is_interrupted(roster: &Roster, own: &Found) -> bool {
     slot.is_some_and(|slot| roster.knowledge(slot, own.roster()) == Knowledge::Interrupted)
 }
 
-/// Tells the newest event to members that were not told of it before power failed: else they would be two
-/// events behind if power fails while the next is told.
+/// Writes the newest event to members without it, after a loss of power. Otherwise such members
+/// would be two events behind if power fails again during the next event.
 fn catch_up(latest: &Superblock, found: &[Found], present: &Devices) -> Result<(), ArrayError> {
     let is_present = |own: &&Found| {
         let mut devices = present.iter().flatten();
@@ -851,7 +953,7 @@ fn catch_up(latest: &Superblock, found: &[Found], present: &Devices) -> Result<(
             ..latest.clone()
         };
         let encoded = superblock.on(&*own.device, copy).encode()?;
-        // A device that fails here fails again when the next event is told, and is dropped then.
+        // A device that fails here fails again at the next event, and is dropped then.
         let told = superblock::write(&*own.device, copy, &encoded);
         let _ = told.and_then(|()| own.device.flush());
     }
@@ -865,8 +967,8 @@ fn two_histories(device: &str, roster: &Roster) -> ArrayError {
     ))
 }
 
-/// A member that has failed, and thinks the same of one that is alive: both have
-/// been used without each other.
+/// Returns an error if a failed member counts a live member as failed: both have been used without
+/// each other.
 fn refuse_other_history(roster: &Roster, index: usize, own: &Found) -> Result<(), ArrayError> {
     let mut pairs = roster.slots.iter().zip(&own.roster().slots);
     let parted = pairs.any(|(ours, theirs)| {
@@ -874,7 +976,8 @@ fn refuse_other_history(roster: &Roster, index: usize, own: &Found) -> Result<()
             && theirs.state == SlotState::Failed
             && ours.member == theirs.member
     });
-    // It may have been right at its time: then it knows no more than we did.
+    // The member may have been right at its time: the other one may have failed then, and come back
+    // since. Only a superblock that is newer than this member's failure proves two histories.
     let newer = own.roster().events >= roster.slots[index].failed_at;
     if !(parted && newer) {
         return Ok(());
@@ -883,12 +986,27 @@ fn refuse_other_history(roster: &Roster, index: usize, own: &Found) -> Result<()
 }
 
 impl Array {
-    /// Bitmap, journals, redundancy, and then the members' states.
+    /// Makes the array read-only. All members are present, so reads need no redundancy.
+    fn be_read_alone(&self) -> Result<(), ArrayError> {
+        let impaired = self.planner().is_impaired();
+        if impaired || self.facts.gears.is_some() {
+            return Err(ArrayError::Refused(
+                "it can only be read alone with all members, and without gears".to_owned(),
+            ));
+        }
+        self.is_read_only.store(true, Ordering::SeqCst);
+        self.halt("it is served read-only, since a member's file system has no room");
+        Ok(())
+    }
+
+    /// Mends in this order: bitmap, journals, redundancy, and then the members' states.
     fn mend_after_loss_of_power(&self, report: &mut Report) -> Result<(), ArrayError> {
         let mut worker = Worker::new();
         let roster = self.book().roster.clone();
         let devices = self.devices();
         if let Some(bitmap) = &self.bitmap {
+            // The members may have different bits, since power may have failed between their
+            // writes. A bit counts if any member has it.
             bitmap.load(&self.read_bitmaps(&roster, &devices));
             if roster.missed_since.is_none() {
                 bitmap.forget_missed();
@@ -898,6 +1016,8 @@ impl Array {
             }
         }
         self.find_stale();
+        // The journal comes before the comparison: redundancy is computed from the data below, and
+        // the journal may still change data.
         self.replay(&devices, report)?;
         let dirty = self
             .bitmap
@@ -910,8 +1030,8 @@ impl Array {
             planner.can_be_compared(&self.facts),
         );
         drop(planner);
-        // Without all members parity cannot be told from what it protects: the
-        // journal has made it right, but for rows that were written whole.
+        // Without all members, parity cannot be told from the data that follows from it. The replay
+        // of the journal has made the parity right, except in rows that were written whole.
         if !comparable && self.facts.rows.is_some() {
             let journalled = match self.facts.policy {
                 JournalPolicy::All => true,
@@ -927,6 +1047,8 @@ impl Array {
         if !self.flush_devices() {
             self.check_running()?;
         }
+        // Only after the flush: the journals hold the only copy of the repeated changes until these
+        // are durable.
         self.begin_journals(roster.events + 1)?;
         if let Some(bitmap) = &self.bitmap {
             bitmap.forget_dirty();
@@ -934,6 +1056,7 @@ impl Array {
                 bitmap.forget_missed();
             }
         }
+        self.write_labels(&roster);
         let mut book = self.book();
         book.roster.clean = false;
         self.commit(&mut book)?;
@@ -943,7 +1066,21 @@ impl Array {
         Ok(())
     }
 
-    /// The bitmaps of members that were part of the array to the end.
+    /// Writes labels to members of older arrays without labels. Standing members have labels,
+    /// because an assembly in the high gear wrote them.
+    fn write_labels(&self, roster: &Roster) {
+        let low = roster.low_gear.as_ref();
+        for (slot, device) in self.devices().iter().enumerate() {
+            let stands = low.is_some_and(|low| low.standing.contains(&slot));
+            let Some(device) = device.as_ref().filter(|_| !stands) else {
+                continue;
+            };
+            // A device that cannot write a label cannot write a superblock either, and fails there.
+            let _ = write_label(&**device, self.uuid, roster.slots[slot].member, roster);
+        }
+    }
+
+    /// Reads the bitmaps of the present members.
     fn read_bitmaps(&self, roster: &Roster, devices: &Devices) -> Vec<Vec<u8>> {
         let length = bitmap::room(roster.regions) as usize;
         let present = devices.iter().flatten();
@@ -958,8 +1095,7 @@ impl Array {
         present.filter_map(&mut read).collect()
     }
 
-    /// Makes changes again that the journals have. What was made already is the
-    /// same the second time.
+    /// Repeats the changes in the journals. A second repetition gives the same result.
     fn replay(&self, devices: &Devices, report: &mut Report) -> Result<(), ArrayError> {
         let mut changes: BTreeMap<u64, Change> = BTreeMap::new();
         for (log, device) in self.logs.iter().zip(devices) {
@@ -997,7 +1133,7 @@ impl Array {
         Ok(())
     }
 
-    /// Journals are empty from now on.
+    /// Empties the journals.
     fn begin_journals(&self, epoch: u64) -> Result<(), ArrayError> {
         let devices = self.devices();
         for (slot, log) in self.logs.iter().enumerate() {
@@ -1016,15 +1152,19 @@ impl Array {
         Ok(())
     }
 
-    /// Stops it: all is durable, nothing is dirty, and the members say so.
-    /// Nothing may be asked of it afterwards.
+    /// Stops the array: makes all data durable, clears all marks, and records the stop on the
+    /// members. The array must not be used afterwards.
     ///
     /// # Errors
     /// A device's.
     pub fn stop(&self) -> Result<(), ArrayError> {
         let _alone = self.alone();
+        if self.is_read_only() {
+            return Ok(());
+        }
         self.check_running()?;
-        // The second makes the markers durable, so that no journal has anything.
+        // The first flush makes changes durable, the second the markers, so no journal holds a
+        // record.
         for _ in 0..2 {
             self.make_durable()?;
         }
@@ -1037,21 +1177,27 @@ impl Array {
     }
 }
 
-/// Takes what `device` says of an array away. Its data stays, and is no array's.
+/// Removes the records of an array from `device`. The data stays.
 ///
 /// # Errors
-/// It is no member, unless `force` is given; or the device's.
+/// The device is no member, unless `force` is given; or the device's.
 pub fn destroy(device: &dyn Device, force: bool) -> Result<(), ArrayError> {
-    if !force && superblock::read(device)?.is_none() {
+    let found = superblock::read(device);
+    if !force && !matches!(found, Ok(Some(_))) {
+        found?;
         return Err(ArrayError::Refused(format!(
             "`{}` is no member of an array: found no superblock; nothing was changed",
             device.name()
         )));
     }
+    if let Ok(Some(found)) = &found {
+        label::wipe(device, &found.superblock.roster)
+            .map_err(|error| ArrayError::device(device.name(), "write to", error))?;
+    }
     wipe(device, if force { LOOKED_AT_BYTES } else { OWN_BYTES })
 }
 
-/// What the device says of itself.
+/// Reads the superblocks of a device.
 ///
 /// # Errors
 /// The device's.

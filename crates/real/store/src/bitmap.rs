@@ -1,15 +1,14 @@
-//! Which regions of the members may hold redundancy that does not follow from
-//! the data, and which have been written while members were missing.
+//! The bitmap of the members' regions: regions whose redundancy may not follow from the data, and
+//! regions with writes while members were missing. Linux md keeps the former in `md-bitmap.c`.
 //!
-//! A region is a run of addresses that all members have. Two planes of bits
-//! stand on every member, in sectors that are sealed each:
+//! A region is a run of addresses, the same on all members. Two planes of bits stand on every
+//! member, in sectors with a check sum each:
 //!
-//! - **dirty**: it is being written, or was lately. Set, and durable, before the
-//!   first write; cleared some time after the last, when that is durable. After
-//!   a loss of power redundancy is made to follow from the data there.
-//! - **missed**: it was written since a member failed. Set in the same way, and
-//!   kept until all members are there again: a member that comes back is filled
-//!   there, and nowhere else.
+//! - **dirty**: the region is being written, or was lately. The bit is set, and made durable,
+//!   before the first write. The bit is cleared some time after the last write, when the write is
+//!   durable. After a loss of power redundancy is made to follow from the data in dirty regions.
+//! - **missed**: the region was written since a member failed. The bit is set in the same way, and
+//!   kept until all members are present again. A returning member is filled in missed regions only.
 
 use crate::superblock::Uuid;
 use fullstroke_contract::Extent;
@@ -18,16 +17,17 @@ use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(crate) const SECTOR: usize = 512;
-/// What is written at once, so that every device takes it.
+/// Size of a write of bits: 4 KiB, so every device accepts it.
 const GRANULE: usize = 4096;
-/// Bytes of bits in a sector; its seal is behind them.
+/// Bytes of bits in a sector; the seal follows them.
 pub(crate) const BITS_BYTES: usize = 480;
 const BITS: usize = BITS_BYTES * 8;
 const MAGIC: [u8; 4] = *b"fsab";
 const PLANES: usize = 2;
 const DIRTY: usize = 0;
 const MISSED: usize = 1;
-/// Looks of [`Bitmap::idle`] for which a region must have been quiet.
+/// Number of calls of [`Bitmap::look`] for which a region must have been quiet before its mark is
+/// cleared.
 const QUIET_LOOKS: u64 = 3;
 
 /// The regions of an array.
@@ -44,30 +44,30 @@ pub(crate) struct Bitmap {
 struct Regions {
     all: Vec<Region>,
     looks: u64,
-    /// How many are dirty.
+    /// Number of dirty regions.
     dirty: usize,
-    /// How often bits were announced.
+    /// Number of announcements of bits.
     announced: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Region {
     writers: u32,
-    /// The epoch in which the last writer ended.
+    /// Epoch in which the last writer ended.
     ended: u64,
-    /// The look before which the last writer ended.
+    /// Value of `looks` when the last writer ended.
     looked: u64,
-    /// The bits, and whether the members have them for sure.
+    /// The bits, and true for each bit that is durable on the members.
     set: [bool; PLANES],
     durable: [bool; PLANES],
-    /// The announcement that set it dirty.
+    /// Number of the dirty bit's announcement.
     announced: u64,
 }
 
-/// Bytes to be written at an offset of every member's bitmap.
+/// Bytes to write, each at an offset of every member's bitmap.
 pub(crate) type Granules = Vec<(u64, Vec<u8>)>;
 
-/// The room that so many regions take on a member.
+/// Returns the size of the bitmap on a member for so many regions.
 pub(crate) fn room(regions: u64) -> u64 {
     PLANES as u64 * plane_bytes(regions as usize) as u64
 }
@@ -77,7 +77,7 @@ fn plane_bytes(regions: usize) -> usize {
 }
 
 impl Bitmap {
-    /// All clear.
+    /// Makes a bitmap with all bits clear.
     pub(crate) fn new(array: Uuid, region_sectors: u64, regions: u64) -> Bitmap {
         let all = vec![Region::default(); regions as usize];
         let regions = Mutex::new(Regions {
@@ -94,13 +94,13 @@ impl Bitmap {
         }
     }
 
-    /// The regions that a run of a member's addresses touches.
+    /// Returns the regions of a run of a member's addresses.
     pub(crate) fn regions_of(&self, extent: Extent) -> std::ops::RangeInclusive<u32> {
         let last = extent.end().0.max(extent.start.0 + 1) - 1;
         (extent.start.0 / self.region_sectors) as u32..=(last / self.region_sectors) as u32
     }
 
-    /// The addresses of a region; the last may reach behind the members' end.
+    /// Returns the addresses of a region; the last may reach beyond the members' end.
     pub(crate) fn extent(&self, region: u32) -> Extent {
         Extent::new(u64::from(region) * self.region_sectors, self.region_sectors)
     }
@@ -109,8 +109,8 @@ impl Bitmap {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody writes to these regions, and ends in `epoch`. Answers whether their bits are
-    /// on the members for sure; if not, nothing has changed.
+    /// Notes a write to these regions that ends in `epoch`. Returns true if their bits are durable;
+    /// otherwise nothing has changed.
     pub(crate) fn touch(&self, regions: std::ops::RangeInclusive<u32>, epoch: u64) -> bool {
         let mut state = self.lock();
         let looks = state.looks;
@@ -123,12 +123,11 @@ impl Bitmap {
         durable
     }
 
-    /// Somebody will write to these regions, not before `epoch`. Sets the bits that are not, and
-    /// `write` writes them, without a flush. Answers whether the members have all of them for
-    /// sure.
+    /// Announces writes to these regions, not before `epoch`. Sets the missing bits; `write` writes
+    /// the bits, without a flush. Returns true if all bits of the regions are durable.
     ///
     /// # Errors
-    /// That of `write`: nothing is known of the bits on the members then.
+    /// The error of `write`: the bits on the members are not known then.
     pub(crate) fn announce<E>(
         &self,
         regions: &BTreeSet<u32>,
@@ -145,7 +144,7 @@ impl Bitmap {
             for &region in &clear {
                 state.set(region, DIRTY, true);
                 let region = &mut state.all[region as usize];
-                // It is not to be forgotten before the write comes.
+                // The mark must not be cleared before the write comes.
                 (region.announced, region.ended) = (announced, region.ended.max(epoch));
             }
             let granules = clear.iter().map(|&region| (DIRTY, granule_of(region)));
@@ -159,7 +158,7 @@ impl Bitmap {
             .all(|&region| state.all[region as usize].durable[DIRTY]))
     }
 
-    /// The latest announcement that may not be durable.
+    /// Returns the latest undurable announcement of these regions.
     pub(crate) fn announced(&self, regions: &BTreeSet<u32>) -> Option<u64> {
         let state = self.lock();
         let all = regions.iter().map(|&region| &state.all[region as usize]);
@@ -168,7 +167,8 @@ impl Bitmap {
             .max()
     }
 
-    /// What was announced up to this is durable. Answers what is not.
+    /// Notes that announcements up to this number are durable. Removes the durable regions from
+    /// `regions`.
     pub(crate) fn note_durable(&self, announced: u64, regions: &mut BTreeSet<u32>) {
         let mut state = self.lock();
         regions.retain(|&region| {
@@ -178,16 +178,16 @@ impl Bitmap {
         });
     }
 
-    /// Whether any region is dirty.
+    /// True if any region is dirty.
     pub(crate) fn is_dirty(&self) -> bool {
         self.lock().dirty > 0
     }
 
-    /// Somebody is about to write there, while members are `missing` or not.
-    /// Returns when the members have the bits for sure: `write` makes them so.
+    /// Begins writes to these regions; `missing` is true if members are missing. Returns when the
+    /// bits are durable on the members: `write` does so.
     ///
     /// # Errors
-    /// That of `write`: nothing is to be written there then.
+    /// The error of `write`: the regions must not be written then.
     pub(crate) fn begin<E>(
         &self,
         regions: &BTreeSet<u32>,
@@ -203,6 +203,8 @@ impl Bitmap {
             })
         };
         let mut state = self.lock();
+        // Counted before the check, so no other thread clears the bits between the check and the
+        // write.
         regions
             .iter()
             .for_each(|&region| state.all[region as usize].writers += 1);
@@ -238,7 +240,7 @@ impl Bitmap {
         written
     }
 
-    /// Whoever wrote there has ended, in `epoch`.
+    /// Ends writes to these regions, in `epoch`.
     pub(crate) fn end(&self, regions: &BTreeSet<u32>, epoch: u64) {
         let mut state = self.lock();
         let looks = state.looks;
@@ -249,8 +251,8 @@ impl Bitmap {
         }
     }
 
-    /// What is dirty counts as missed, too: a member has failed, and what it was
-    /// given last may never have become durable there.
+    /// Marks dirty regions as missed: a member has failed, and its latest writes may not be
+    /// durable.
     pub(crate) fn miss_dirty(&self) {
         for region in &mut self.lock().all {
             if region.set[DIRTY] && !region.set[MISSED] {
@@ -259,12 +261,12 @@ impl Bitmap {
         }
     }
 
-    /// The regions that were missed.
+    /// Returns the missed regions.
     pub(crate) fn missed(&self) -> Vec<u32> {
         self.of(MISSED)
     }
 
-    /// The dirty regions.
+    /// Returns the dirty regions.
     pub(crate) fn dirty(&self) -> Vec<u32> {
         self.of(DIRTY)
     }
@@ -276,7 +278,7 @@ impl Bitmap {
             .collect()
     }
 
-    /// The first sector, from `sector` on, that lies in a region that was missed.
+    /// Returns the first sector, from `sector` on, in a missed region.
     pub(crate) fn next_missed(&self, sector: u64) -> Option<u64> {
         let state = self.lock();
         let first = (sector / self.region_sectors) as usize;
@@ -284,14 +286,14 @@ impl Bitmap {
         Some(sector.max(region as u64 * self.region_sectors))
     }
 
-    /// All members are there again, and hold what they should.
+    /// Clears the missed bits, because all members are present and hold the right data.
     pub(crate) fn forget_missed(&self) {
         for region in &mut self.lock().all {
             (region.set[MISSED], region.durable[MISSED]) = (false, false);
         }
     }
 
-    /// Nothing is dirty.
+    /// Clears the dirty bits.
     pub(crate) fn forget_dirty(&self) {
         let mut state = self.lock();
         state.dirty = 0;
@@ -300,8 +302,8 @@ impl Bitmap {
         }
     }
 
-    /// One more look. Answers whether some region has been quiet for long, and
-    /// is not known to be durable by epoch `flushed`.
+    /// Counts one look. Returns true if a region has been quiet for enough looks, and its writes
+    /// are not known to be durable by epoch `flushed`.
     pub(crate) fn look(&self, flushed: u64) -> bool {
         let mut state = self.lock();
         state.looks += 1;
@@ -312,8 +314,8 @@ impl Bitmap {
             .any(|region| region.is_quiet(looks) && region.ended > flushed)
     }
 
-    /// Clears what has been quiet for long, and was durable by epoch `flushed`;
-    /// `write` writes it, and need not flush.
+    /// Clears regions if they have been quiet for enough looks, and their writes were durable by
+    /// epoch `flushed`. `write` writes the bits, and need not flush.
     pub(crate) fn clear_quiet(&self, flushed: u64, write: impl FnOnce(Granules)) {
         let looks = self.lock().looks;
         let quiet = |region: &Region| region.is_quiet(looks) && region.ended <= flushed;
@@ -323,11 +325,11 @@ impl Bitmap {
         });
     }
 
-    /// Clears what nobody has written in `epoch` or later. What was written before must be
-    /// durable; `write` writes it, and need not flush.
+    /// Clears regions without writes in `epoch` or later. Earlier writes must be durable. `write`
+    /// writes the bits, and need not flush.
     ///
     /// # Errors
-    /// That of `write`: bits may be set on the members that are clear.
+    /// The error of `write`: bits may be set on the members and clear here.
     pub(crate) fn clear_before<E>(
         &self,
         epoch: u64,
@@ -347,6 +349,8 @@ impl Bitmap {
         for index in 0..state.all.len() as u32 {
             let region = &state.all[index as usize];
             if region.set[DIRTY] && is_clear(region) {
+                // Cleared late, as in md (`md_bitmap_daemon_work`): a region with frequent writes
+                // costs no writes of its bit.
                 state.set(index, DIRTY, false);
                 granules.insert((DIRTY, granule_of(index)));
             }
@@ -359,8 +363,8 @@ impl Bitmap {
         write(encoded)
     }
 
-    /// All of it, to be written by `write`, which answers whether every member
-    /// has it for sure.
+    /// Writes the whole bitmap with `write`. Returns true if `write` did, because every member has
+    /// the bitmap durably.
     pub(crate) fn write_all(&self, write: impl FnOnce(&Granules) -> bool) -> bool {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.lock();
@@ -373,7 +377,7 @@ impl Bitmap {
         drop(state);
         let well = write(&encoded);
         if well {
-            // What was set in between is written by whoever set it.
+            // A bit that was set meanwhile is written by the thread that set it.
             for (region, set) in self.lock().all.iter_mut().zip(set) {
                 (0..PLANES)
                     .for_each(|plane| region.durable[plane] |= set[plane] && region.set[plane]);
@@ -400,8 +404,8 @@ impl Bitmap {
         granules.into_iter().map(encode).collect()
     }
 
-    /// Takes over what members have. A sector that none has whole counts as set
-    /// throughout. Answers whether all were whole.
+    /// Loads the set bits of all members. The bits of a sector that is damaged on all members count
+    /// as set. Returns true if each sector was whole on a member.
     pub(crate) fn load(&self, members: &[Vec<u8>]) -> bool {
         let mut state = self.lock();
         let mut all_whole = true;
@@ -439,7 +443,7 @@ impl Bitmap {
 }
 
 impl Regions {
-    /// A bit that is cleared is on no member for sure.
+    /// Sets or clears a bit. A cleared bit is not durable on any member.
     fn set(&mut self, region: u32, plane: usize, is_set: bool) {
         let region = &mut self.all[region as usize];
         if plane == DIRTY {
@@ -461,7 +465,8 @@ fn granule_of(region: u32) -> usize {
     region as usize / BITS * SECTOR / GRANULE
 }
 
-/// A sector of bits, with what says whose they are.
+/// Returns a sector of bits with its seal: magic, number, and a check sum over the array's
+/// identifier.
 pub(crate) fn seal(array: &Uuid, number: u32, bits: &[u8; BITS_BYTES]) -> [u8; SECTOR] {
     let mut sector = [0; SECTOR];
     sector[..BITS_BYTES].copy_from_slice(bits);
@@ -474,14 +479,14 @@ pub(crate) fn seal(array: &Uuid, number: u32, bits: &[u8; BITS_BYTES]) -> [u8; S
     sector
 }
 
-/// The bits of a sector; `None` if it is not as it was sealed, with this number.
+/// Returns the bits of a sector; `None` for a damaged sector or another number.
 pub(crate) fn unseal(array: &Uuid, number: u32, sector: &[u8]) -> Option<[u8; BITS_BYTES]> {
     let mut bits = [0; BITS_BYTES];
     bits.copy_from_slice(sector.get(..BITS_BYTES)?);
     (seal(array, number, &bits)[..] == *sector).then_some(bits)
 }
 
-/// What a sector of the bitmap is numbered by.
+/// Returns the number of a sector of the bitmap.
 fn number_of(plane: usize, sector: usize) -> u32 {
     (plane << 28 | sector) as u32
 }
@@ -492,7 +497,7 @@ mod tests {
 
     const ARRAY: Uuid = Uuid::from_bytes([7; 16]);
 
-    /// What a member would hold.
+    /// Writes granules to the bytes of a member.
     fn apply(bytes: &mut [u8], granules: &Granules) {
         for (at, granule) in granules {
             bytes[*at as usize..][..granule.len()].copy_from_slice(granule);
@@ -530,8 +535,8 @@ mod tests {
             (read.dirty(), read.missed()),
             (vec![3, 5, 4000, 9999], vec![5])
         );
-        // One sector of dirty bits is torn: its regions count, unless another
-        // member has them.
+        // One sector of dirty bits is torn. Its regions count as dirty, unless another member has
+        // the sector.
         let mut torn = member.clone();
         torn[513] ^= 1;
         let other = Bitmap::new(ARRAY, 2048, regions);

@@ -1,4 +1,4 @@
-//! The memory of one plan, and its arithmetic.
+//! The memory of one plan, and the plan's arithmetic.
 
 use fullstroke_contract::Extent;
 use fullstroke_parity as parity;
@@ -6,23 +6,23 @@ use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Band, Place, Plan, Step};
 use std::ops::Range;
 
-/// The bytes of a step that are worked on before the next step has its turn:
-/// few enough that the sums stay in the processor's nearest cache.
+/// Size of a block of a band: all steps of the band are carried out on a block before the next. The
+/// sums of a block stay in the processor's nearest cache.
 const BLOCK: usize = 8 << 10;
 
 /// The request's own bytes.
 pub enum RequestBytes<'a> {
-    /// What is read.
+    /// Buffer of a read.
     Into(&'a mut [u8]),
-    /// What is written.
+    /// Bytes of a write.
     From(&'a [u8]),
 }
 
-/// The memory that a plan's pieces and steps refer to.
+/// Memory for the pieces and steps of a plan.
 pub struct Buffers<'a> {
-    /// The request's.
+    /// The bytes of the request.
     pub request: RequestBytes<'a>,
-    /// The plan's own; at least as long as it says, and holds anything.
+    /// The plan's own memory, at least as long as the plan requires, with any content.
     pub scratch: &'a mut [u8],
 }
 
@@ -31,7 +31,7 @@ fn range(start: Sectors, sectors: Sectors) -> Range<usize> {
 }
 
 impl Buffers<'_> {
-    /// The bytes at `place`.
+    /// Returns the bytes at `place`.
     #[inline]
     pub fn at(&self, place: Place, sectors: Sectors) -> &[u8] {
         match (place, &self.request) {
@@ -41,10 +41,10 @@ impl Buffers<'_> {
         }
     }
 
-    /// The bytes at `place`, to be changed.
+    /// Returns the bytes at `place`, to be changed.
     ///
     /// # Panics
-    /// If they are what the request writes: no plan changes that.
+    /// If the bytes are those of a write: no plan changes a request's data.
     #[inline]
     pub fn at_mut(&mut self, place: Place, sectors: Sectors) -> &mut [u8] {
         match (place, &mut self.request) {
@@ -56,13 +56,13 @@ impl Buffers<'_> {
         }
     }
 
-    /// The arithmetic of the whole plan. The steps of a band go over it block
-    /// by block.
+    /// Carries out the arithmetic of the whole plan. The steps of a band are carried out block by
+    /// block.
     pub fn run_steps(&mut self, plan: &Plan) {
         self.run_bands(plan, plan.bands());
     }
 
-    /// That of some of its bands.
+    /// Carries out the arithmetic of some bands.
     pub(crate) fn run_bands(&mut self, plan: &Plan, bands: &[Band]) {
         for band in bands {
             let bytes = band.sectors.bytes().0 as usize;
@@ -85,7 +85,7 @@ impl Buffers<'_> {
         }
     }
 
-    /// Target and source of a step.
+    /// Returns target and source of a step.
     fn pair(&mut self, step: &Step) -> (&mut [u8], &[u8]) {
         let Step {
             from,
@@ -119,7 +119,7 @@ impl Buffers<'_> {
     }
 }
 
-/// Two parts of one buffer, which do not overlap.
+/// Returns two parts of one buffer. The parts must not overlap.
 fn disjoint(bytes: &mut [u8], into: Range<usize>, from: Range<usize>) -> (&mut [u8], &[u8]) {
     if into.start < from.start {
         let (low, high) = bytes.split_at_mut(from.start);
@@ -130,10 +130,10 @@ fn disjoint(bytes: &mut [u8], into: Range<usize>, from: Range<usize>) -> (&mut [
     }
 }
 
-/// The extent of a buffer that begins at `lbn`.
+/// Returns the extent of a buffer for the sectors from `lbn` on.
 ///
 /// # Panics
-/// If the buffer is no whole number of sectors: the caller's mistake.
+/// If the length of the buffer is no whole number of sectors: the caller's mistake.
 pub(crate) fn extent_of(lbn: Lbn, bytes: usize) -> Extent {
     let bytes = bytes as u64;
     assert!(

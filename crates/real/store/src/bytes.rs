@@ -1,78 +1,74 @@
-//! Where the bytes of a served volume live.
+//! The bytes of a served volume.
 //!
-//! A [`Store`] keeps the bytes of a volume on one [`Device`](crate::Device) a drive: in memory
-//! or in sparse files of a folder. It asks the layouts of `fullstroke-volume`
-//! for the same plans that a simulation times, and carries them out: pieces are
-//! read, parity is computed, pieces are written. A request is carried out as a
-//! whole before the next, so that parity and copies are right between any two.
+//! A [`Store`] keeps the bytes of a volume on one [`Device`](crate::Device) for each drive: in
+//! memory or in sparse files of a folder. The layouts of `fullstroke-volume` plan each request, as
+//! in a simulation, and the store carries the plans out: reads of pieces, arithmetic of parity, and
+//! writes of pieces. A request is carried out as a whole before the next. So parity and copies are
+//! right between any two requests.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `store.rs` | [`Store`]: reads, writes, zeros, discards, allocation, scrubbing |
-//! | `opening.rs` | a store is made, or opened again and mended |
-//! | `reading.rs` | a store that is only read, and nothing of it changed |
+//! | `opening.rs` | making a store, and opening and mending it |
+//! | `reading.rs` | a store that is opened read-only |
 //! | `durability.rs`, `sync.rs` | syncing, also from another thread; tidying; closing |
 //! | `members.rs` | members fail, are restored, and are filled again |
-//! | `healing.rs` | what the host's storage fails to do, and what follows |
+//! | `healing.rs` | failures of the host's storage, and their consequences |
 //! | `loss.rs` | data that was given up, until it is written again |
-//! | `gears.rs` | arrays whose members stop: what a shift copies |
-//! | `states.rs` | how one member's failure is another's, in volumes of volumes |
+//! | `gears.rs` | arrays with standby members: the copies that a shift makes |
+//! | `states.rs` | how the failure of one member fails others, in nested volumes |
 //! | `node.rs`, `array.rs` | the tree of drives and volumes; plans on bytes |
 //! | `gathered.rs` | the bytes of each member I/O in one piece |
-//! | `verify.rs` | redundancy against data, compared and mended |
+//! | `verify.rs` | comparing redundancy with data, and mending |
 //! | `media.rs`, `transaction.rs` | all media; changes before they are made |
 //! | `records.rs` | the store's own file: `description.rs`, `marks.rs`, `redo.rs` |
-//! | `lock.rs` | one server a folder |
+//! | `lock.rs` | one server for each folder |
 //! | `old.rs` | folders of format 2 |
 //! | `error.rs` | [`StoreError`] |
 //!
 //! # The folder
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `fullstroke.store` | two copies of the description: the stack's digest, the members and their states, whether the store was closed; a bit for each region of the volume (16 MiB, or more for volumes beyond 8 TiB) that is being written; the journal, where there is parity |
+//! | `fullstroke.store` | two copies of the description: the stack's digest, the members and their states, whether the store was closed; a bit for each region of the volume (16 MiB, or more for volumes beyond 8 TiB) that is being written; the journal, if a volume has parity |
 //! | `member-0.2.img` | the bytes of the drive that is member 2 of member 0; behind them 4 KiB with a label: store, member, events |
 //! | `written-since-0` | a bit for each sector that was written since data was given up for the first time |
-//! | `lock` | nothing; it is locked while the store is open |
+//! | `lock` | nothing; the file is locked while the store is open |
 //!
-//! Everything beside the drives' bytes has check sums and names the store that
-//! it is of. The store counts events: each opening, failure and replacement.
-//! Labels and description must agree on it, so that a file that was put back
-//! from an earlier time, or in another's place, is found and counts as missing.
-//! Marks that are not whole mean that all regions are compared after a kill; a
-//! journal that is not whole is an error if it may have been needed. The drives'
-//! bytes themselves have no check sums: [`Store::scrub`] compares them.
+//! All records beside the drives' bytes have check sums and name their store. The store counts
+//! events: each opening, failure and replacement. The labels and the description must agree on this
+//! count. So a file from an earlier time, or in the place of another file, is found and counts as
+//! missing. If the marks are damaged, all regions are compared after a kill. A damaged journal is
+//! an error if its records may have been needed. The drives' bytes themselves have no check sums:
+//! [`Store::scrub`] finds differences.
 //!
-//! # What survives what
+//! # Crashes and power loss
 //!
-//! **The death of the process** at any moment, `kill -9` included: every
-//! completed request. **A loss of power**, or a crash of the host: what was synced before. Of all
-//! else, each sector is old or new.
-//! Redundancy follows from the data again when the store is opened:
+//! After **the death of the process** at any moment, including `kill -9`, every completed request
+//! is there. After **a loss of power** or a crash of the host, all synced data is there. Each other
+//! sector is old or new. The opening makes redundancy follow from the data again:
 //!
-//! - With all members, parity is computed and copies are made again in the
-//!   marked regions, from the data as it is. A region is marked before it is
-//!   first written, and no longer marked when it was quiet for some seconds and
-//!   a sync has passed. This costs nothing for each request but the first of a
-//!   region.
-//! - A parity volume that lacks a member cannot do that: new data with old
-//!   parity gives a wrong sum for what the missing member held, also where
-//!   nobody wrote (the "write hole"). There all changes of a request are written
-//!   to the journal before the first is made, and are made again from there.
-//!   This costs every byte being written twice, and a flush of the journal.
+//! - With all members, parity and copies are made again in the marked regions, from the present
+//!   data. A region is marked before its first write. The mark is cleared after some quiet seconds
+//!   and a sync. The cost is one write for the first request to a region, and none for the others.
+//! - A parity volume without a member cannot be mended so: new data with old parity gives wrong
+//!   bytes for the missing member, also where nothing was written (the "write hole"). Such a volume
+//!   writes all changes of a request to the journal before the first is made, and repeats the
+//!   changes from the journal. The cost is a second write of every byte, and a flush of the
+//!   journal.
 //!
-//! With [`Opening::survive_power_loss`] marks and records are durable before what they stand
-//! for, and all is durable before a member's state changes. `bytes/power.rs` tries it.
+//! With [`Opening::survive_power_loss`], marks and records are durable before their changes, and
+//! all data is durable before a member's state changes. The tests are in `bytes/power.rs`.
 //!
-//! **A member lost together with power or the process**: if the files of a member are
-//! gone when an unclean store is opened whose parity volumes had all members, the marked regions
-//! cannot be mended; [`OpenReport::regions_at_risk`] counts them.
+//! **A member lost together with power or the process**: the files of a member may be missing when
+//! an unclean store is opened. If all parity volumes had all members until then, there are no
+//! journal records, and the marked regions cannot be mended. [`OpenReport::regions_at_risk`] counts
+//! these regions.
 //!
 //! # Costs
 //!
-//! `cargo run --release -p fullstroke-store --example speed` prints requests a
-//! second, whole and degraded, in memory and in files, and the time that mending
-//! a region takes.
+//! `cargo run --release -p fullstroke-store --example speed` prints requests per second, whole and
+//! degraded, in memory and in files, and the time to mend a region.
 
 mod array;
 mod description;

@@ -1,20 +1,20 @@
-//! A sealed record, of which two copies stand on a device.
+//! A sealed record with two copies on a device.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
-//! | 0..8 | the magic of its kind |
+//! | 0..8 | the magic of the record's kind |
 //! | 8..12 | version of the format |
 //! | 12..16 | length of the body |
 //! | 16..20 | CRC-32 of bytes 12 to 16, and of all from byte 20 to the end of the body |
 //! | 20..24 | 0 |
-//! | 24..32 | its number: the newer of two copies has the higher one |
+//! | 24..32 | number: the newer of two copies has the higher one |
 //! | 32..48 | the store |
 //! | 48..64 | the member |
 //! | 64.. | the body |
 //!
-//! Numbers are little-endian. One copy stands at 4 KiB from the start of the device, the other
-//! at its end. Each change goes to the older copy, and is flushed before the next goes to the
-//! other, so that one is always whole.
+//! Numbers are little-endian. One copy stands at 4 KiB from the start of the device, the other at
+//! its end. Each change goes to the older copy, and is flushed before the next goes to the other.
+//! So one copy is always whole.
 
 use crate::Device;
 use crate::device::Aligned;
@@ -22,10 +22,10 @@ use crate::superblock::Uuid;
 use std::io;
 
 const HEADER_BYTES: usize = 64;
-/// What every device reads and writes as a whole.
+/// Size of a block for every device.
 const BLOCK_BYTES: usize = 4096;
-/// Where the first copy stands. Before it is nothing, so that nobody takes the device for a
-/// boot disk.
+/// First byte of the first copy. The bytes before it stay zero, so no program takes the device for
+/// a boot disk.
 pub(crate) const START_BYTES: u64 = 4096;
 
 /// A kind of records.
@@ -33,7 +33,7 @@ pub(crate) const START_BYTES: u64 = 4096;
 pub(crate) struct Kind {
     pub(crate) magic: [u8; 8],
     pub(crate) version: u32,
-    /// The room of a copy.
+    /// Size of a copy.
     pub(crate) room: u64,
 }
 
@@ -46,10 +46,10 @@ pub(crate) struct Record {
     pub(crate) body: Vec<u8>,
 }
 
-/// What stands in the room of a record.
+/// Content at the place of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Nothing that is whole.
+    /// No whole record.
     Nothing,
     /// A whole record of another version.
     OtherVersion(u32),
@@ -57,7 +57,7 @@ pub(crate) enum Found {
 }
 
 impl Kind {
-    /// The record as it stands in its room, in whole blocks; `None` if it is too long.
+    /// Encodes the record in whole blocks; `None` if the record is too long.
     pub(crate) fn encode(&self, record: &Record) -> Option<Vec<u8>> {
         let mut bytes = vec![0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&self.magic);
@@ -73,7 +73,7 @@ impl Kind {
         (bytes.len() as u64 <= self.room).then_some(bytes)
     }
 
-    /// What these bytes are.
+    /// Decodes a record.
     pub(crate) fn decode(&self, bytes: &[u8]) -> Found {
         let Some(header) = bytes
             .get(..HEADER_BYTES)
@@ -104,7 +104,7 @@ impl Kind {
         })
     }
 
-    /// Where a copy stands on a device of so many bytes: 0 is the one at the start.
+    /// Returns the first byte of a copy on a device with so many bytes: 0 is the copy at the start.
     pub(crate) fn place(&self, copy: usize, bytes: u64) -> u64 {
         if copy == 0 {
             START_BYTES
@@ -113,7 +113,7 @@ impl Kind {
         }
     }
 
-    /// Both copies of a device.
+    /// Reads both copies of a device.
     pub(crate) fn read(&self, device: &dyn Device) -> [io::Result<Found>; 2] {
         [0, 1].map(|copy| {
             let place = self.place(copy, device.bytes());
@@ -130,7 +130,7 @@ impl Kind {
         })
     }
 
-    /// Writes one copy. To be flushed before the next.
+    /// Writes one copy. The caller flushes the device before the next write.
     pub(crate) fn write(&self, device: &dyn Device, copy: usize, encoded: &[u8]) -> io::Result<()> {
         let mut buffer = Aligned::default();
         let bytes = buffer.of(encoded.len());
@@ -143,8 +143,8 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// Of all but the magic, the version and itself: of a version that is not known
-/// that much must be told.
+/// Returns the check sum of all bytes but the magic, the version and the sum itself. The version is
+/// left out, so another version is recognised as such and does not look like damage.
 fn check_sum(bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes[12..16]);

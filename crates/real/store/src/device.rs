@@ -1,7 +1,8 @@
-//! What an array stands on: block devices and files.
+//! The storage of an array: block devices and files.
 
 use crate::ArrayError;
 use crate::standby::{Attended, Standby};
+use crate::timed::Limit;
 pub use fullstroke_device::ALIGNMENT_BYTES;
 pub(crate) use fullstroke_device::Aligned;
 use fullstroke_device::standby::ScsiDisk;
@@ -16,24 +17,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Zeros that are written at once where no room can be given back: 1 MiB.
+/// Size of a write of zeros, if the room cannot be given back: 1 MiB.
 const ZEROED_AT_ONCE: u64 = 1 << 20;
 
-/// Something that keeps bytes: a block device, a file, files of a folder, or memory. Calls
-/// come from several threads.
+/// A device that keeps bytes: a block device, a file, files of a folder, or memory. Several threads
+/// call its functions.
 ///
-/// **What it promises**: a sector of 512 bytes is written whole or not at all.
-/// What was written before a [`flush`](Device::flush) began is there after a
-/// loss of power once that has returned well. What was not flushed may be there
-/// or not, sector by sector, in any order.
+/// **Guarantees**: a sector of 512 bytes is written whole or not at all. Data written before a
+/// [`flush`](Device::flush) began is there after a loss of power, once the flush has returned
+/// successfully. After a loss of power each other sector is old or new, independently of the
+/// others.
 pub trait Device: Send + Sync {
-    /// What it is called in errors: its path.
+    /// Name of the device in errors: its path.
     fn name(&self) -> String;
 
-    /// Its size.
+    /// Size in bytes.
     fn bytes(&self) -> u64;
 
-    /// Reads and writes begin and end at multiples of this.
+    /// Granularity of reads and writes, in bytes.
     fn block_bytes(&self) -> u64 {
         512
     }
@@ -50,38 +51,37 @@ pub trait Device: Send + Sync {
     /// The device's; any part may have been written then.
     fn write(&self, at: u64, from: &[u8]) -> io::Result<()>;
 
-    /// Makes durable what was written.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// The device's. What was not durable before may be lost then, and a second
-    /// call may know nothing of it.
+    /// The device's. Undurable writes may be lost then, and a second call may succeed nevertheless.
     fn flush(&self) -> io::Result<()>;
 
-    /// Whether it can give room back (see [`trim`](Device::trim)).
+    /// True if the device can give room back (see [`trim`](Device::trim)).
     fn trims(&self) -> bool {
         false
     }
 
-    /// Makes bytes zeros, from the byte `at` on, and gives back the room that they
-    /// took. It is a write as to what is durable when.
+    /// Makes bytes zeros, from the byte `at` on, and gives their room back. For durability this
+    /// counts as a write.
     ///
     /// # Errors
-    /// The device's; `Unsupported` if it cannot, and nothing has changed.
+    /// The device's; `Unsupported` if the device cannot, and nothing has changed.
     fn trim(&self, _at: u64, _bytes: u64) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Takes all the room that it needs from its file system, so that no write
-    /// fails later for want of it. A device has it already.
+    /// Allocates all room from the file system, so no later write fails for lack of room. A block
+    /// device has its room already.
     ///
     /// # Errors
-    /// There is not so much room.
+    /// There is too little room.
     fn allocate(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Makes bytes zeros, from the byte `at` on. Their room is given back if they are to be a
-    /// `hole` and the device can; otherwise a later write there cannot run out of room.
+    /// Makes bytes zeros, from the byte `at` on. With `hole` their room is given back if the device
+    /// can. Without it the room is kept, so a later write there cannot run out of room.
     ///
     /// # Errors
     /// The device's; any part may be zeros then.
@@ -104,8 +104,8 @@ pub trait Device: Send + Sync {
         Ok(())
     }
 
-    /// The first run of bytes within `bytes` from `at` on that takes room, if any does. Bytes
-    /// that take none read as zeros. A device that does not know says that all of them do.
+    /// Returns the first run of bytes that takes room, within `bytes` from `at` on. Bytes that take
+    /// no room read as zeros. A device without this knowledge returns all bytes.
     ///
     /// # Errors
     /// The device's.
@@ -113,7 +113,7 @@ pub trait Device: Send + Sync {
         Ok((bytes > 0).then(|| at..at + bytes))
     }
 
-    /// Makes all of it zeros, and gives the room back if the device can.
+    /// Makes all bytes zeros, and gives their room back if the device can.
     ///
     /// # Errors
     /// The device's.
@@ -121,40 +121,45 @@ pub trait Device: Send + Sync {
         self.zero(0, self.bytes(), true)
     }
 
-    /// Whether its bytes end with the process: then nothing is to be made durable.
+    /// True if the bytes are lost with the process: then nothing is made durable.
     fn is_volatile(&self) -> bool {
         false
     }
 
-    /// Whether it is known to have held nothing but zeros when it was opened.
+    /// True if the device is known to have held only zeros when it was opened.
     fn is_zero(&self) -> bool {
         false
     }
 
-    /// Whether a page cache takes what is written and gives what is read: then any
-    /// memory will do, and a write is a copy, which another thread makes no faster.
+    /// True if reads and writes go through a page cache. Then memory needs no alignment. A write is
+    /// a copy, and no faster in another thread.
     fn is_cached(&self) -> bool {
         false
     }
 
-    /// What io_uring may be given in place of the calls above.
+    /// Descriptor for io_uring in place of the calls above.
     fn descriptor(&self) -> Option<RawFd> {
         None
     }
 
-    /// What stops it, if anything can. Who uses [`descriptor`](Device::descriptor)
-    /// tells it.
+    /// Control of the device's standby. A user of [`descriptor`](Device::descriptor) reports its
+    /// requests there.
     fn standby(&self) -> Option<&Standby> {
+        None
+    }
+
+    /// Time limit of a request. A user of [`descriptor`](Device::descriptor) enforces the limit.
+    fn limit(&self) -> Option<&Limit> {
         None
     }
 }
 
-/// What is to be done with a device.
+/// Purpose of an opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It is only looked at.
+    /// Only for reading.
     Look,
-    /// It becomes, or is, part of an array, and nobody else's.
+    /// For exclusive use as part of an array.
     Own,
 }
 
@@ -166,20 +171,21 @@ pub struct FileDevice {
     bytes: u64,
     block_bytes: u64,
     is_block_device: bool,
-    /// A file that took no room when it was opened.
+    /// True for a file that took no room when it was opened.
     was_hole: bool,
-    /// A device on which nobody has been refused, or a file that has not all its
-    /// room: one that has would lose what keeps it from a full host.
+    /// True for a device that has refused no discard, and for a file that lacks some of its room. A
+    /// file with all its room keeps it, because the room protects it from a full host.
     trims: AtomicBool,
-    /// Keeps others out of what is owned.
+    /// Claim against other processes.
     _claim: Option<Claim>,
 }
 
 impl FileDevice {
-    /// Opens it. Devices are used past the page cache, files through it.
+    /// Opens a device or file. Requests of devices bypass the page cache; those of files use the
+    /// cache.
     ///
     /// # Errors
-    /// It is something else, is in use, or cannot be opened.
+    /// The path is something else, is in use, or cannot be opened.
     pub fn open(path: &Path, access: Access) -> Result<FileDevice, ArrayError> {
         let name = path.display().to_string();
         let owns = access == Access::Own;
@@ -215,8 +221,8 @@ impl FileDevice {
         })
     }
 
-    /// For an array: a block device as one that may be [put to
-    /// standby](crate::check_standby), by who asks for that.
+    /// Shares the device for an array. A block device can be [put to standby](crate::check_standby)
+    /// then.
     ///
     /// # Errors
     /// The host has no more descriptors.
@@ -230,7 +236,7 @@ impl FileDevice {
     }
 }
 
-/// What the host says of a device that is dead or was taken out.
+/// Errors of the host for a dead or removed device.
 const GONE: [i32; 8] = [
     libc::ENOENT,
     libc::ENXIO,
@@ -242,8 +248,8 @@ const GONE: [i32; 8] = [
     libc::EREMOTEIO,
 ];
 
-/// One that somebody uses, or that may not be opened, is not gone: an array without it
-/// would be one by mistake.
+/// A device that is in use or may not be opened is not gone. Without this device an array would
+/// lack a member by mistake.
 fn why_not(name: &str, error: OpenError) -> ArrayError {
     match error {
         OpenError::Host(source)
@@ -281,7 +287,7 @@ impl Device for FileDevice {
         self.file.write_all_at(from, at)
     }
     fn flush(&self) -> io::Result<()> {
-        // A file that was cut short grows again where it is written.
+        // A file that was cut short grows again when it is written, so the length is checked.
         if !self.is_block_device && self.file.metadata()?.len() < self.bytes {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -294,7 +300,7 @@ impl Device for FileDevice {
         self.trims.store(false, Ordering::Relaxed);
         let allocated = rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, self.bytes);
         match allocated {
-            // A file system that cannot is not held to it.
+            // A file system without fallocate may run out of room later.
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! What can go wrong with an array.
+//! Errors of arrays.
 
 use fullstroke_contract::Extent;
 use fullstroke_units::Sectors;
@@ -11,59 +11,66 @@ pub enum ArrayError {
     /// A device failed.
     #[error("cannot {action} `{device}`: {source}")]
     Device {
-        /// Its path.
+        /// Path of the device.
         device: String,
-        /// What was tried.
+        /// Failed action.
         action: &'static str,
-        /// What it said.
+        /// Error of the device.
         source: io::Error,
     },
-    /// There is no device there, or none that answers.
+    /// There is no device at the path, or the device does not answer.
     #[error("`{device}`: {source}")]
     Gone {
-        /// Its path.
+        /// Path of the device.
         device: String,
-        /// What the host said.
+        /// Error of the host.
         source: io::Error,
     },
-    /// What was asked for cannot be, for the reason given.
+    /// The request is not possible, for the given reason.
     #[error("{0}")]
     Refused(String),
-    /// Members are missing that the array had when it was last assembled.
+    /// Members of the last assembly are missing.
     #[error("{0}; assemble it without them with --degraded, if they are gone")]
     Missing(String),
-    /// The sectors cannot be computed from the members that are left.
+    /// The sectors cannot be computed from the remaining members.
     #[error("{extent:?} was lost: more members have failed than the array survives")]
     Lost {
-        /// What was asked for.
+        /// Requested extent.
         extent: Extent,
     },
-    /// The same, said once to whoever flushes next: what was written before may be among it.
+    /// Reported once, by the next flush after data was lost: earlier writes may be among the lost
+    /// data.
     #[error(
         "data were lost since the last flush: more members have failed than the array survives"
     )]
     LostBefore,
-    /// A change could be made neither on a member nor without it. Nothing is
-    /// changed any more, so that what was flushed stays.
+    /// A change could be made neither with nor without a member. The array changes nothing any
+    /// more, so flushed data stays.
     #[error(
         "the array accepts no more changes: {why}; stop the array, repair the cause, and assemble the array again"
     )]
     Halted {
-        /// What happened.
+        /// Description of the failure.
         why: String,
     },
     /// The request reaches behind the end of the array, or is empty.
     #[error("{extent:?} is not within the array's {capacity}, or is empty")]
     OutOfRange {
-        /// What was asked for.
+        /// Requested extent.
         extent: Extent,
-        /// Where the array ends.
+        /// Capacity of the array.
         capacity: Sectors,
     },
 }
 
+/// True if the host has no room left.
+pub(crate) fn is_out_of_space(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
+}
+
 impl ArrayError {
-    /// Something failed on a device.
+    /// Returns an error of a device.
     pub(crate) fn device(name: String, action: &'static str, source: io::Error) -> ArrayError {
         ArrayError::Device {
             device: name,

@@ -1,26 +1,25 @@
-//! Writes of one row that come together become one.
+//! Joins concurrent writes of one row.
 //!
-//! A row that is written in part costs reads, and a flush of a journal; written
-//! whole it costs neither. Clients that write one address after the other send
-//! their requests at the same time, and where one ends in the middle of a row the
-//! next goes on. So whoever comes first to a row waits a moment for others, if
-//! there are any.
+//! A write of part of a row costs reads, and a flush of a journal; a write of the whole row costs
+//! neither. Sequential writers send several requests at the same time. If a request ends in the
+//! middle of a row, the next continues there. So the first writer of a row waits a moment for
+//! others, if there are any.
 
 use fullstroke_units::SECTOR_BYTES;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long: less than a flush takes on most devices.
+/// Longest wait of the first writer: less than a flush takes on most devices.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-/// Rows for which somebody waits.
+/// Rows whose first writer waits.
 #[derive(Debug, Default)]
 pub(crate) struct Gatherings {
     rows: Mutex<BTreeMap<u64, Arc<Gathering>>>,
 }
 
-/// What is to be written in one row.
+/// Bytes to be written in one row.
 #[derive(Debug)]
 pub(crate) struct Gathering {
     began: Instant,
@@ -30,19 +29,19 @@ pub(crate) struct Gathering {
 
 #[derive(Debug)]
 struct State {
-    /// Sectors of the row that somebody brings.
+    /// True for each sector of the row with a writer.
     brought: Vec<bool>,
-    /// What others than the first bring: where in the row, in sectors.
+    /// Parts of the joined writers: first sector in the row, and bytes.
     joined: Vec<(usize, Vec<u8>)>,
-    /// How it ended.
+    /// Result of the write; `None` before its end.
     ended: Option<bool>,
 }
 
-/// A writer's part in it.
+/// Role of a writer in a gathering.
 pub(crate) enum Place {
-    /// It is the first, and writes for all.
+    /// The writer is the first, and writes for all.
     First(Arc<Gathering>),
-    /// Its bytes are written by the first.
+    /// The first writer writes the bytes of this one.
     Joined(Arc<Gathering>),
 }
 
@@ -51,7 +50,7 @@ impl Gatherings {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody brings bytes from this sector of a row of so many sectors.
+    /// Adds bytes from the sector `first` of a row of so many sectors.
     pub(crate) fn enter(&self, row: u64, sectors: usize, first: usize, bytes: &[u8]) -> Place {
         let count = bytes.len() / SECTOR_BYTES as usize;
         let mut rows = self.lock();
@@ -79,8 +78,8 @@ impl Gatherings {
         Place::First(gathering)
     }
 
-    /// The first has waited until the row is full, or for long enough. Answers
-    /// what others have brought; nobody joins any more.
+    /// Waits until the row is full or the time is over, and closes the gathering. Returns the parts
+    /// of the joined writers.
     pub(crate) fn close(&self, row: u64, gathering: &Gathering) -> Vec<(usize, Vec<u8>)> {
         let full = |state: &mut State| state.brought.iter().all(|&brought| brought);
         let left = PATIENCE.saturating_sub(gathering.began.elapsed());
@@ -89,6 +88,7 @@ impl Gatherings {
             .changed
             .wait_timeout_while(state, left, |state| !full(state));
         drop(waited.unwrap_or_else(PoisonError::into_inner));
+        // Removed before the parts are taken, so no part is added afterwards.
         self.lock().remove(&row);
         std::mem::take(&mut gathering.lock().joined)
     }
@@ -99,13 +99,13 @@ impl Gathering {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first has written all of it, or not.
+    /// Notes the result of the first writer's write.
     pub(crate) fn end(&self, well: bool) {
         self.lock().ended = Some(well);
         self.changed.notify_all();
     }
 
-    /// Waits for that.
+    /// Waits for the result of the first writer; true if the write succeeded.
     pub(crate) fn wait(&self) -> bool {
         let state = self.lock();
         let ended = self
@@ -115,8 +115,8 @@ impl Gathering {
     }
 }
 
-/// The runs of a row that are brought: sector and bytes; where two bring the
-/// same, the later one counts.
+/// Returns the runs of a row with their first sectors. If two writers bring the same sector, the
+/// later one counts.
 pub(crate) fn runs(first: usize, own: &[u8], joined: &[(usize, Vec<u8>)]) -> Vec<(usize, Vec<u8>)> {
     let sector = SECTOR_BYTES as usize;
     let mut sectors: BTreeMap<usize, &[u8]> = BTreeMap::new();

@@ -1,29 +1,30 @@
-//! Arrays with gears: while little is asked of them, some members stand.
+//! Arrays with gears: while the load is small, some members stand.
 //!
-//! How gears work, and which row is stale when, is the layout's (`fullstroke-volume`, `gears.rs`). Here is what
-//! is durable of that, and in which order. Two things are written down: in the superblocks, whether the array
-//! is in the low gear ([`LowGear`]); in the bitmap, as regions that were *missed*, what was written since it is.
+//! The layout decides how gears work, and knows the stale rows (`fullstroke-volume`, `gears.rs`).
+//! This file makes the gears durable, in the right order. Two facts are recorded. The superblocks
+//! record the low gear ([`LowGear`]). The bitmap marks regions with writes in the low gear as
+//! *missed*.
 //!
-//! | before this | that is durable |
+//! | before this | this is durable |
 //! |---|---|
-//! | the low gear is written down | all copies; markers with which every journal is empty |
+//! | the low gear is recorded | all copies; markers with which every journal is empty |
 //! | the first write to the soft state alone | the low gear, on all members |
-//! | the high gear is written down | all copies home; markers with which every journal is empty; the low gear and the count of events on the members that stood |
+//! | the high gear is recorded | all copies home; markers with which every journal is empty; the low gear and the count of events on the members that stood |
 //! | the first write to a home alone | the high gear, on all members |
 //!
-//! So an array that loses power while it falls is found in the high gear, and one that rises in the low gear:
-//! there the data of all is whole, whatever was copied. Which rows are stale is known again from the bitmap in
-//! the low gear; in the high one all are.
+//! So a loss of power finds a falling array in the high gear, and a rising array in the low gear.
+//! In these gears the data is whole, whatever was copied. In the low gear the bitmap tells the
+//! stale rows; in the high gear all rows count as stale.
 //!
-//! In the low gear, and while it rises, what the standing members hold follows from soft state and parity alone.
-//! So every change is journalled, as where a member is missing, and *groups* of rows that share the parity of
-//! soft rows ([`GearedRows`](fullstroke_volume::GearedRows)) are to each other what one row is in other arrays:
-//! they are held together, and their records go to the same two journals of members that turn. Of two changes
-//! of one sector no journal has only the older one, which would undo the younger; and one of the two journals
-//! is left if a member is lost.
+//! In the low gear, and while rising, the data of standing members follows from soft state and
+//! parity alone. So every change is journalled, as in a degraded array. *Groups* of rows with
+//! shared parity of soft rows ([`GearedRows`](fullstroke_volume::GearedRows)) are treated like one
+//! row of other arrays: the rows are locked together, and their records go to the same two journals
+//! of turning members. If a sector is changed twice, each of the two journals has both changes. So
+//! no replay ends with the older one. If a member is lost, one of the two journals is left.
 //!
-//! In the low gear nothing is written to members that stand: no marks, no superblocks. They are behind in the
-//! count of events by as many as have been counted since, and that is no failure.
+//! In the low gear nothing is written to standing members: no marks, no superblocks. The standing
+//! members miss the events counted meanwhile, and this is no failure.
 
 use crate::ArrayError;
 use crate::array::{Array, Facts, Planner, Sabotage, Worker};
@@ -38,25 +39,25 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// What is copied while requests wait: 2 MiB.
+/// Size of a step of a shift: 2 MiB. Requests wait during a step.
 pub(crate) const COPIED_AT_ONCE: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
 
-/// Towards which gear.
+/// Direction of a shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Towards {
-    /// The low one.
+    /// To the low gear.
     Down,
-    /// The high one.
+    /// To the high gear.
     Up,
 }
 
-/// What does not change of gears.
+/// Fixed properties of gears.
 #[derive(Clone, Debug)]
 pub(crate) struct GearFacts {
-    /// The members that stand in the low gear.
+    /// Slots of the members that stand in the low gear.
     pub(crate) transient: Range<usize>,
-    /// Which rows are changed together, where there is parity.
+    /// Rows to change together; `None` without parity.
     pub(crate) rows: Option<GearedRows>,
     pub(crate) rules: ShiftRules,
 }
@@ -71,7 +72,7 @@ impl GearFacts {
         })
     }
 
-    /// The two members whose journals have the changes of a group.
+    /// Returns the two members whose journals have the changes of a group.
     fn journals(&self, rows: GearedRows, part: Extent) -> [usize; 2] {
         let (group, turning) = (rows.group(part), self.transient.start as u64);
         [group, group + 1].map(|number| (number % turning) as usize)
@@ -79,17 +80,18 @@ impl GearFacts {
 }
 
 impl Planner {
-    /// The gear, if there are any.
+    /// Returns the gear; `None` without gears.
     pub(crate) fn gear(&self) -> Option<Gear> {
         self.layout.present_gear()
     }
 
-    /// Whether members are missing or being filled, or are not what is read.
+    /// True if members are missing or being filled, or if soft state serves requests instead of
+    /// members.
     pub(crate) fn lacks_members(&self) -> bool {
         self.is_impaired() || self.gear().is_some_and(Gear::reads_soft)
     }
 
-    /// Whether redundancy can be told from what it follows from: who holds either is there.
+    /// True if redundancy can be compared with its data: the members that hold either are present.
     pub(crate) fn can_be_compared(&self, facts: &Facts) -> bool {
         let is_low = self.gear().is_some_and(Gear::reads_soft);
         let standing = facts
@@ -102,7 +104,7 @@ impl Planner {
 }
 
 impl Array {
-    /// The gear of an array that has gears.
+    /// Returns the gear; `None` without gears.
     pub fn gear(&self) -> Option<Gear> {
         self.facts
             .gears
@@ -117,8 +119,8 @@ impl Array {
     /// Begins to shift; [`tend`](Array::tend) does the rest.
     ///
     /// # Errors
-    /// There are no gears, it is in that gear already or on its way to one, or a member has failed or is being
-    /// filled.
+    /// There are no gears, the array is in that gear already or is shifting, or a member has failed
+    /// or is being filled.
     pub fn shift(&self, towards: Towards) -> Result<(), ArrayError> {
         let _alone = self.alone();
         self.check_running()?;
@@ -149,7 +151,8 @@ impl Array {
         }
     }
 
-    /// To be called alone. Answers whether it could.
+    /// Begins a shift. The caller holds the gate exclusively. Returns true if the shift was
+    /// possible.
     fn begin_shift(&self, to: Gear, why: &str) -> bool {
         let mut planner = self.planner();
         if !planner.layout.gears().is_some_and(|gears| gears.shift(to)) {
@@ -166,7 +169,8 @@ impl Array {
         true
     }
 
-    /// Members that stand are about to be needed: it leaves the low gear. To be called alone.
+    /// Leaves the low gear, because standing members are needed. The caller holds the gate
+    /// exclusively.
     pub(crate) fn leave_low_gear(&self, why: &str) {
         if self.gear() == Some(Gear::Low) {
             self.begin_shift(Gear::Rising, why);
@@ -185,7 +189,7 @@ impl Array {
         }
     }
 
-    /// The places of members to which nothing goes, since they stand in the low gear.
+    /// Returns the slots of the members that stand in the low gear and get no requests.
     fn standing(&self) -> Range<usize> {
         let gears = self
             .facts
@@ -195,7 +199,7 @@ impl Array {
         gears.map_or(0..0, |gears| gears.transient.clone())
     }
 
-    /// The devices to which something may be written: not those that stand.
+    /// Returns the devices without the standing members, for writes.
     pub(crate) fn turning(&self) -> Arc<Devices> {
         let (standing, devices) = (self.standing(), self.devices());
         if standing.is_empty() {
@@ -207,12 +211,12 @@ impl Array {
         Arc::new(turning.collect())
     }
 
-    /// Whether nothing goes to the member of a place, since it stands in the low gear.
+    /// True if the member in the slot stands in the low gear and gets no requests.
     pub(crate) fn stands(&self, slot: usize) -> bool {
         self.standing().contains(&slot)
     }
 
-    /// The addresses of which nobody else may change anything while part of them is changed.
+    /// Returns the addresses to lock together with `extent`.
     pub(crate) fn held_with(&self, extent: Extent) -> Extent {
         let around = self.around(extent);
         let rows = self.facts.gears.as_ref().and_then(|gears| gears.rows);
@@ -222,7 +226,8 @@ impl Array {
         }
     }
 
-    /// Whether each row needs a plan of its own, since several share the parity of a soft row.
+    /// True if each row needs a plan of its own, because several rows share the parity of a soft
+    /// row.
     pub(crate) fn goes_row_by_row(&self) -> bool {
         let shares = self
             .facts
@@ -232,13 +237,14 @@ impl Array {
         shares && self.gear() != Some(Gear::High)
     }
 
-    /// The run of members' addresses in which the native rows of `part` lie, wherever what is written goes now.
+    /// Returns the run of members' addresses with the native rows of `part`. In the low gear the
+    /// bytes of a write go elsewhere, but this home must be marked.
     pub(crate) fn native_run(&self, part: Extent) -> Option<Extent> {
         let rows = self.facts.gears.as_ref()?.rows?;
         (self.sabotage != Sabotage::HomesUnmarked).then(|| rows.on_members(part))
     }
 
-    /// The members whose journals have changes of `part`, where that does not follow from the plan.
+    /// Returns the members whose journals take the changes of `part`; `None` if the plan decides.
     pub(crate) fn shared_journals(&self, part: Extent) -> Option<[usize; 2]> {
         let gears = self
             .facts
@@ -249,14 +255,14 @@ impl Array {
         Some(gears.journals(rows, part))
     }
 
-    /// What was written to two places may be in one.
+    /// Marks all rows as stale, because only one of two copies may have been written.
     pub(crate) fn distrust_copies(&self) {
         if let Some(gears) = self.planner().layout.gears() {
             gears.distrust();
         }
     }
 
-    /// What the members were left with: the gear, and what of the low one is stale.
+    /// Determines the stale rows of the low gear from the bitmap's missed regions.
     pub(crate) fn find_stale(&self) {
         let missed = self
             .bitmap
@@ -276,7 +282,7 @@ impl Array {
         }
     }
 
-    /// Shifts on, if there is something to do. Answers whether there was.
+    /// Continues a shift, if there is something to do. Returns true if there was.
     pub(crate) fn tend_gears(&self, worker: &mut Worker) -> Result<bool, ArrayError> {
         match self.gear() {
             None | Some(Gear::High) => Ok(false),
@@ -290,7 +296,7 @@ impl Array {
         }
     }
 
-    /// Whether somebody is to [tend](Array::tend) its gears.
+    /// True if a shift is in progress or needed, so [`tend`](Array::tend) must be called.
     pub(crate) fn is_to_be_shifted(&self) -> bool {
         match self.gear() {
             None | Some(Gear::High) => false,
@@ -299,12 +305,12 @@ impl Array {
         }
     }
 
-    /// A member that fails in the low gear leaves no redundancy there; members are filled in the high gear.
+    /// A failure in the low gear leaves no redundancy there; members are filled in the high gear.
     fn must_rise(&self) -> bool {
         self.facts.survived > 0 && self.planner().is_impaired()
     }
 
-    /// From one copy of a shift to the next, at least, where the layout bounds how much is copied in a second.
+    /// Least time between two steps of a shift, if the layout bounds the rate of copying.
     pub(crate) fn copy_time(&self) -> Option<Duration> {
         let rate = self.facts.gears.as_ref()?.rules.rate?;
         Some(Duration::from_secs_f64(
@@ -360,7 +366,7 @@ impl Array {
         self.settle()
     }
 
-    /// Journals have nothing: what is written down from now on may be elsewhere.
+    /// Empties the journals, because later changes may write the data to other places.
     fn empty_journals(&self) -> Result<(), ArrayError> {
         if self.logs.is_empty() || self.sabotage == Sabotage::JournalsKept {
             return Ok(());
@@ -374,7 +380,7 @@ impl Array {
         Ok(())
     }
 
-    /// All is in the soft state.
+    /// Enters the low gear: all rows are in the soft state.
     fn settle_low(&self) -> Result<(), ArrayError> {
         self.empty_journals()?;
         let Some(gears) = &self.facts.gears else {
@@ -383,16 +389,17 @@ impl Array {
         let mut book = self.book();
         let standing = gears.transient.clone().collect();
         book.roster.low_gear = Some(LowGear {
-            // The second of the two numbers that the event has.
+            // A commit counts two events; the second is the number of this state.
             since: book.roster.events + 2,
             standing,
         });
         if let Err(error) = self.commit_gear(&mut book) {
-            // Some have it written down, perhaps, and what is written from now on could go elsewhere.
+            // Some members may have recorded the low gear. Later writes would go to other places
+            // than these members expect.
             return Err(self.halt(&format!("the low gear could not be written down: {error}")));
         }
         if self.enter_settled() != Some(Gear::Low) {
-            // A member has failed meanwhile, by a flush of somebody else perhaps.
+            // A member has failed meanwhile, perhaps in a flush of another thread.
             book.roster.low_gear = None;
             return self.commit(&mut book).map_err(|error| {
                 self.halt(&format!("the gear could not be written down: {error}"))
@@ -406,13 +413,13 @@ impl Array {
         Ok(())
     }
 
-    /// All is home.
+    /// Enters the high gear: all rows are home.
     fn settle_high(&self) -> Result<(), ArrayError> {
         self.empty_journals()?;
         let mut book = self.book();
         if self.sabotage != Sabotage::StandingBehind {
-            // Those that stood know all that happened meanwhile before any member knows the high gear: else
-            // they would be out of date with it.
+            // The members that stood learn of all earlier events before any member knows the high
+            // gear. Otherwise they would be out of date in the high gear.
             self.commit(&mut book)?;
         }
         if let Some(bitmap) = self
@@ -424,7 +431,7 @@ impl Array {
         }
         let low = book.roster.low_gear.take();
         if let Err(error) = self.commit_gear(&mut book) {
-            // It rises still: all goes to both places, whichever is found.
+            // The array is still rising: all writes go to both places, so either gear may be found.
             book.roster.low_gear = low;
             return Err(error);
         }
@@ -444,7 +451,7 @@ impl Array {
         self.commit(book)
     }
 
-    /// Answers the gear that it is in now.
+    /// Ends the shift. Returns the present gear.
     fn enter_settled(&self) -> Option<Gear> {
         let mut planner = self.planner();
         planner.version += 1;
@@ -455,7 +462,7 @@ impl Array {
         planner.gear()
     }
 
-    /// Stops the platters of members that stand in the low gear, where that can be done.
+    /// Stops the platters of standing members, where possible.
     pub(crate) fn stop_standing(&self) {
         let devices = self.devices();
         for (slot, device) in devices

@@ -1,9 +1,8 @@
-//! One flush for all who wait for one.
+//! One flush for all waiting threads.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Callers that arrive while something is done share the next time that it is
-/// done.
+/// Lets callers share an action. Callers during the action share its next run.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     turns: Mutex<Turns>,
@@ -15,15 +14,16 @@ struct Turns {
     begun: u64,
     ended: u64,
     running: bool,
-    /// Whether the turn that ended last ended well.
+    /// True if the latest run succeeded.
     well: bool,
 }
 
 impl Group {
-    /// Returns after `act` has been done by somebody who began after this call, or, if the
-    /// caller is `hasty`, before; whether it ended well.
+    /// Returns after a run of `act` by any thread, if the run began after this call. A `hasty`
+    /// caller accepts an earlier beginning. Returns true if the run succeeded.
     pub(crate) fn join(&self, hasty: bool, act: impl FnOnce() -> bool) -> bool {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        // A run in progress may not cover the caller's writes, so the next run is needed.
         let wanted = turns.begun + u64::from(!(hasty && turns.running));
         while turns.ended < wanted && turns.running {
             turns = self

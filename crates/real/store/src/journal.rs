@@ -1,34 +1,32 @@
-//! What is about to be changed, written down before it is.
+//! The journal: changes are written here in advance.
 //!
-//! A row of a parity layout is changed on several members. If power fails in
-//! between and one of them is missing afterwards, what it held in that row is
-//! computed from new and old bytes: also what nobody wrote (the "write hole").
-//! So all that a row's change writes is put into the journals of the members
-//! that hold the row's parity, and made durable, before any of it is written. If
-//! such a member is lost, the row has its data; if another is lost, the journal
-//! is there, and the change is made again.
+//! A change of a row of a parity layout writes several members. Power may fail in between, and one
+//! member may be missing afterwards. Its data in the row is then computed from new and old bytes,
+//! and is wrong even where nothing was written (the "write hole"). So all bytes of a row's change
+//! go to the journals of the members with the row's parity, and are made durable, before the first
+//! is written to its place. If such a member is lost, the row has its data. If another member is
+//! lost, the journal is there, and the change is repeated.
 //!
-//! A journal is a ring of records, each behind the last:
+//! A journal is a ring of consecutive records:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 0..4 | `fsjr` |
-//! | 4..8 | CRC-32 of the array's name and all that follows |
+//! | 4..8 | CRC-32 of the array's identifier and all that follows |
 //! | 8..16 | the array's events when it was assembled |
 //! | 16..24 | number in this journal, counted from 1 since then |
 //! | 24..32 | number of the change, the same in all journals that have it |
-//! | 32..40 | where in the ring this stands |
+//! | 32..40 | place of this record in the ring |
 //! | 40..48 | length of the record |
 //! | 48..52 | number of runs |
 //! | 56.. | the runs: slot and kind (4), sectors (4), first sector of the member (8) |
 //! | from the next 4 KiB | the bytes of the runs that have any, in order |
 //!
-//! The two highest bits of a slot say that the run becomes zeros, and that its room is given
-//! back.
+//! The highest bit of a slot marks a run of zeros, the next bit a hole.
 //!
-//! In front of the ring are two markers, written in turn: up to which record all
-//! is durable on the members, and where the next begins. A marker is only
-//! counted on when a flush has passed since it was written.
+//! Two markers precede the ring, and are written in turn. A marker names the last record whose
+//! changes are durable on the members, and the place of the next record. A marker counts only after
+//! a flush.
 
 use crate::device::{ALIGNMENT_BYTES, Aligned};
 use crate::superblock::Uuid;
@@ -43,10 +41,10 @@ const MARKER_MAGIC: [u8; 4] = *b"fsjm";
 const MARKER_BYTES: usize = 48;
 const HEADER_BYTES: u64 = 56;
 const RUN_BYTES: u64 = 16;
-/// Two markers, each in a block of its own.
+/// Size of the two markers, each in a block of its own.
 const MARKERS_BYTES: u64 = 2 * ALIGNMENT_BYTES;
 
-/// A run of sectors that a change writes.
+/// A run of sectors of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) slot: u32,
@@ -55,12 +53,12 @@ pub(crate) struct Run {
     pub(crate) kind: Kind,
 }
 
-/// What becomes of a run.
+/// Content of a run after the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It holds the next bytes of the change.
+    /// The run holds the next bytes of the change.
     Written,
-    /// It holds zeros, and takes no room if it is to be a hole.
+    /// The run holds zeros, and takes no room if `hole` is set.
     Zeros { hole: bool },
 }
 
@@ -68,7 +66,7 @@ const ZEROS: u32 = 1 << 31;
 const HOLE: u32 = 1 << 30;
 
 impl Run {
-    /// Its bytes in the change.
+    /// Returns the number of bytes of the run in the record.
     pub(crate) fn bytes(&self) -> u64 {
         match self.kind {
             Kind::Written => u64::from(self.sectors) * SECTOR_BYTES,
@@ -94,10 +92,10 @@ impl Run {
     }
 }
 
-/// A change that was written down.
+/// A change in the form of a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Orders changes of one row.
+    /// Number of the change; orders changes of one row.
     pub(crate) id: u64,
     pub(crate) runs: Vec<Run>,
     pub(crate) bytes: Vec<u8>,
@@ -107,9 +105,9 @@ pub(crate) struct Change {
 #[derive(Debug)]
 pub(crate) struct Log {
     array: Uuid,
-    /// Where on the member it begins.
+    /// First byte of the journal on the member.
     at: u64,
-    /// The length of the ring.
+    /// Length of the ring.
     ring: u64,
     state: Mutex<State>,
 }
@@ -117,16 +115,16 @@ pub(crate) struct Log {
 #[derive(Debug, Default)]
 struct State {
     epoch: u64,
-    /// Where the next record goes, if it fits.
+    /// Place of the next record, if there is room.
     head: u64,
     last: u64,
-    /// Records whose room is not free, oldest first.
+    /// Records whose room is not free yet, oldest first.
     live: VecDeque<Live>,
-    /// The number in the latest marker.
+    /// Number in the latest marker.
     marked: u64,
-    /// Which of the two markers is the older.
+    /// Index of the older marker.
     older: u64,
-    /// A flush has passed since a marker with this number.
+    /// Highest number whose marker is durable.
     durable: u64,
 }
 
@@ -139,12 +137,12 @@ struct Live {
     applied: bool,
 }
 
-/// A journal has no room: a flush makes some.
+/// The journal has no room; a flush frees some.
 #[derive(Debug)]
 pub(crate) struct Full;
 
 impl Log {
-    /// The journal in these bytes of a member.
+    /// Returns the journal at the byte `at` of a member, of a length of `bytes`.
     pub(crate) fn new(array: Uuid, at: u64, bytes: u64) -> Log {
         Log {
             array,
@@ -158,18 +156,18 @@ impl Log {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The room that a change takes.
+    /// Returns the length of a record.
     pub(crate) fn room(runs: usize, bytes: u64) -> u64 {
         header_bytes(runs as u64) + bytes.next_multiple_of(ALIGNMENT_BYTES)
     }
 
-    /// Whether a change can be written down at all.
+    /// True if a record of this length fits into the empty ring.
     pub(crate) fn fits(&self, room: u64) -> bool {
         room <= self.ring
     }
 
-    /// Writes a change of `row` down, behind all others. It is durable when the
-    /// device was flushed. Answers its number.
+    /// Writes a change of `row` behind all other records. The record is durable after a flush of
+    /// the device. Returns the number of the record.
     pub(crate) fn append(
         &self,
         device: &dyn Device,
@@ -183,8 +181,8 @@ impl Log {
         let number = state.last + 1;
         let bytes = buffer.of(room as usize);
         encode(&self.array, state.epoch, number, start, change, bytes);
-        // The lock is held meanwhile: a record is never durable before the one
-        // in front of it.
+        // The lock is held during the write, so records reach the device in order. A reader stops
+        // at the first missing record.
         if let Err(error) = device.write(self.at + MARKERS_BYTES + start, bytes) {
             return Ok(Err(error));
         }
@@ -200,7 +198,7 @@ impl Log {
         Ok(Ok(number))
     }
 
-    /// The change has been made on all members.
+    /// Notes that a change has been made on all members.
     pub(crate) fn applied(&self, number: u64) {
         let mut state = self.lock();
         if let Some(live) = state.live.iter_mut().find(|live| live.number == number) {
@@ -208,8 +206,8 @@ impl Log {
         }
     }
 
-    /// The number up to which all changes have been made, and that of the latest
-    /// marker. To be asked before a flush.
+    /// Returns the number up to which all changes have been made, and the number of the latest
+    /// marker. The caller calls this before a flush.
     pub(crate) fn before_flush(&self) -> (u64, u64) {
         let state = self.lock();
         let unapplied = state.live.iter().find(|live| !live.applied);
@@ -219,9 +217,9 @@ impl Log {
         )
     }
 
-    /// A flush of all members has passed since [`before_flush`](Log::before_flush) answered
-    /// `before`. Answers the rows of the records that are given up for good, and whether the
-    /// next marker could be written. The rows are given up even if the marker fails.
+    /// Notes a flush of all members since [`before_flush`](Log::before_flush) returned `before`.
+    /// Returns the rows of the finally given-up records, and the result of writing the next marker.
+    /// The rows are given up even if the marker fails.
     pub(crate) fn after_flush(
         &self,
         device: &dyn Device,
@@ -231,6 +229,9 @@ impl Log {
         state.durable = state.durable.max(before.1);
         let mut rows = Vec::new();
         let mut next = None;
+        // Room is free only when the marker behind it is durable. Otherwise a loss of power could
+        // bring back the older marker, and a reader would begin in overwritten records. jbd2 has
+        // the same rule (`__jbd2_update_log_tail`).
         while let Some(live) = state
             .live
             .front()
@@ -250,17 +251,18 @@ impl Log {
         (rows, marked)
     }
 
-    /// Whether no record is there, but for those that were given up for good.
+    /// True if the journal has no records, except finally given-up ones.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().live.is_empty()
     }
 
-    /// The member is gone. Answers the rows of all its records.
+    /// Drops all records, because the member is gone. Returns their rows.
     pub(crate) fn abandon(&self) -> Vec<u64> {
         self.lock().live.drain(..).map(|live| live.row).collect()
     }
 
-    /// Begins anew, empty, whatever was written before. To be flushed before the first record.
+    /// Begins an empty journal, with a higher epoch than any before. The caller flushes the device
+    /// before the first record.
     pub(crate) fn restart(&self, device: &dyn Device) -> io::Result<()> {
         let found = newest_marker(&self.markers(device)?);
         let epoch = found.map_or(0, |(_, marker)| marker.epoch);
@@ -268,14 +270,14 @@ impl Log {
         self.start(device, epoch)
     }
 
-    /// Whether the device has the journal of this array.
+    /// True if the device has the journal of this array.
     pub(crate) fn has_begun(&self, device: &dyn Device) -> bool {
         let markers = self.markers(device).unwrap_or_default();
         newest_marker(&markers).is_some()
     }
 
-    /// Begins anew, empty, for an array with so many events. To be flushed
-    /// before the first record.
+    /// Begins an empty journal for an array with this count of events. The caller flushes the
+    /// device before the first record.
     pub(crate) fn start(&self, device: &dyn Device, epoch: u64) -> io::Result<()> {
         let mut state = self.lock();
         *state = State {
@@ -317,7 +319,7 @@ impl Log {
         Ok([marker(0), marker(ALIGNMENT_BYTES as usize)])
     }
 
-    /// The changes that may not have been made, oldest first.
+    /// Reads the changes that may not have been made, oldest first.
     ///
     /// # Errors
     /// The device's.
@@ -334,6 +336,7 @@ impl Log {
         let (mut number, mut position) = (marker.number, marker.position);
         loop {
             let next = |at: u64| decode(&self.array, marker.epoch, number + 1, at, ring);
+            // A record without room at the end of the ring is at its start (`State::place`).
             let Some((change, end)) = next(position).or_else(|| next(0)) else {
                 break;
             };
@@ -345,10 +348,12 @@ impl Log {
 }
 
 impl State {
-    /// Where a record of this length goes; `None` if that is not free.
+    /// Returns the place of a record of this length; `None` if there is no free room.
     fn place(&self, room: u64, ring: u64) -> Option<u64> {
         let Some(oldest) = self.live.front() else {
-            // Not over what the marker points at: a reader follows from there.
+            // The latest marker points to `head`, and a reader continues from there. So the next
+            // record goes to `head` or, if it is too long, to the start of the ring, where a reader
+            // looks next.
             return if self.head + room <= ring {
                 Some(self.head)
             } else {
@@ -367,7 +372,7 @@ impl State {
     }
 }
 
-/// Up to where a journal's changes are durable.
+/// The last record whose changes are durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Marker {
     epoch: u64,
@@ -408,6 +413,7 @@ fn header_bytes(runs: u64) -> u64 {
 }
 
 fn check_sum(array: &Uuid, bytes: &[u8]) -> [u8; 4] {
+    // With the array's identifier in the sum, a record of another array in the same place is none.
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(array.bytes());
     hasher.update(bytes);
@@ -444,7 +450,8 @@ fn encode(array: &Uuid, epoch: u64, number: u64, position: u64, change: &Change,
     bytes[4..8].copy_from_slice(&sum);
 }
 
-/// The record with this number at `at` of the ring, and where it ends.
+/// Decodes the record with this number at `at` of the ring. Returns the change and the end of the
+/// record.
 fn decode(array: &Uuid, epoch: u64, number: u64, at: u64, ring: &[u8]) -> Option<(Change, u64)> {
     let bytes = ring.get(at as usize..)?;
     let expected = [(8, epoch), (16, number), (32, at)];

@@ -1,15 +1,14 @@
-//! The keys of an array's layout, written down with all defaults: where its bytes are
-//! must not follow from what a later program takes for granted.
+//! The keys of an array's layout, recorded with all defaults. The places of the array's bytes must
+//! not depend on the defaults of a later program.
 
 use crate::ArrayError;
 use fullstroke_contract::registry::Keys;
 use fullstroke_volume::{REGISTRY, find_layout};
 use serde_json::Value;
 
-/// What a key means that is missing in a superblock of version 1: arrays were made with
-/// only the keys that were given. It stays as it is, whatever the layouts' defaults become.
-/// A key that a layout gets later stands here, too, with the value under which the layout
-/// is as it was without it.
+/// Values of keys missing in a superblock of version 1: such a superblock has only the given keys.
+/// The table stays as it is, whatever the layouts' defaults become. A later key of a layout is
+/// added here, with the value for the former behaviour of the layout.
 const VERSION_1: &[(&str, &str)] = &[
     ("jbod", "{}"),
     ("raid0", r#"{"chunk":65536}"#),
@@ -37,11 +36,12 @@ const VERSION_1: &[(&str, &str)] = &[
     ("e-paraid", GEARS),
 ];
 
-/// Of `paraid` and `e-paraid`: every array has the members that turn, and clusters, written down.
+/// Keys of `paraid` and `e-paraid`. The number of turning members and the clusters are missing
+/// here, because every array has records of both.
 const GEARS: &str = r#"{"level":"raid5","chunk":65536,"failed":[],"active":null,"native_percent":50,"cluster":null,
     "shift_down":0.1,"shift_up":0.4,"window_s":60.0,"stay_s":60.0,"copy_rate":null,"stops_a_day":null}"#;
 
-/// Those of a new array: what was given, and for all others the defaults of today.
+/// Returns the keys of a new array: the given ones, and the present defaults of all others.
 ///
 /// # Errors
 /// There is no such layout.
@@ -59,8 +59,8 @@ pub(crate) fn resolved(layout: &str, given: &Keys) -> Result<Keys, ArrayError> {
     Ok(defaults.chain(given.clone()).collect())
 }
 
-/// Those of an array that is there: what its superblock has, and for all others what it
-/// was made with.
+/// Returns the keys of an existing array: those in its superblock, and for all others the values
+/// that the array was made with.
 pub(crate) fn frozen(layout: &str, written: &Keys) -> Keys {
     of_version_1(layout).chain(written.clone()).collect()
 }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_is_frozen_builds_what_it_always_has() {
-        // Lines of the table are JSON, and the layouts take them.
+        // The lines of the table are JSON, and the layouts accept them.
         for (layout, text) in VERSION_1 {
             let mut keys: Keys = serde_json::from_str(text).unwrap();
             keys.extend(design(layout).keys);
@@ -182,7 +182,7 @@ mod tests {
         let (devices, _) = simulated(4, 16 << 20);
         let devices = dynamic(&devices);
         create(&design("raid5"), &devices).unwrap();
-        // As arrays were made before.
+        // Older versions made arrays without these keys.
         for device in &devices {
             let mut found = crate::superblock::read(&**device)
                 .unwrap()

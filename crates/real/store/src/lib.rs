@@ -1,62 +1,69 @@
-//! Bytes that must survive: arrays on real devices, and served volumes in a folder or in memory.
+//! Storage that must survive failures: arrays on real devices, and served volumes in a folder or in
+//! memory.
 //!
-//! Both stand on one trait, [`Device`], and on the same records: a journal, a
-//! map of regions and two sealed copies of a description, written in the same
-//! order. [`Array`] serves many threads at the speed of its devices; its members carry the records.
-//! [`Store`](bytes::Store) carries out requests for volumes of volumes one at a time, when a model
-//! says so; a file beside the members carries the records.
+//! Arrays and volumes use one trait, [`Device`], and the same records: a journal, a map of regions
+//! and two sealed copies of a description, written in the same order. [`Array`] serves many threads
+//! at the speed of its devices; its members carry the records. [`Store`](bytes::Store) serves
+//! nested volumes and carries out one request at a time, at the time set by a model. A file beside
+//! the members carries its records.
 //!
-//! [`create`] makes an array of [`Device`]s, [`assemble`] finds it again and mends
-//! what a loss of power has left, [`Array`] takes requests, and [`serve`] has NBD
-//! clients bring them. The layouts are those of `fullstroke-volume`, and their
-//! plans are carried out on bytes.
+//! [`create`] makes an array of [`Device`]s. [`assemble`] finds the array again and mends the
+//! effects of a power loss. [`Array`] carries out requests, and [`serve`] accepts requests from NBD
+//! clients. The layouts of `fullstroke-volume` plan each request; this crate carries the plans out
+//! on bytes.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `device.rs`, `memory.rs`, `sparse.rs` | [`Device`]: block devices and files, memory, files of a folder |
 //! | `copies.rs` | a sealed record in two copies |
-//! | `bitmap.rs` | regions that are being written, and that failed members have missed |
-//! | `journal.rs` | what is about to be changed |
+//! | `bitmap.rs` | regions that are being written, and regions that failed members have missed |
+//! | `journal.rs` | changes that are about to be made |
 //! | `buffers.rs` | the memory of a plan, and its arithmetic |
 //! | `bytes.rs` | [`Store`](bytes::Store): the bytes of a served volume |
-//! | `array.rs` | [`Array`]: reads, writes, flushes; what is in which order |
-//! | `array/trim.rs` | room that is given back |
-//! | `assembly.rs` | arrays are made, assembled, stopped, destroyed |
-//! | `keys.rs` | what layouts take for granted, written down |
-//! | `members.rs` | members fail, come back, are replaced and filled; what is written down of that |
-//! | `gears.rs` | members that stand while little is asked of the array |
-//! | `verify.rs` | redundancy against data, compared and mended |
-//! | `superblock.rs` | what each member says of itself and of its array |
-//! | `gather.rs` | writes of one row that come together become one |
+//! | `array.rs` | [`Array`]: reads, writes, flushes, and the order of the steps of a write |
+//! | `array/trim.rs` | discarding |
+//! | `assembly.rs` | making, assembling, stopping and destroying arrays |
+//! | `keys.rs` | the parameters of layouts, written down |
+//! | `members.rs` | members fail, come back, are replaced and filled; the records of these changes |
+//! | `gears.rs` | members in standby while the array has little load |
+//! | `verify.rs` | comparing redundancy with data, and mending |
+//! | `judge.rs` | finding the wrong sectors among sectors that contradict each other |
+//! | `superblock.rs` | the description of a member and its array on each member |
+//! | `label.rs` | the identity of a member, stored far from its superblocks |
+//! | `gather.rs` | combining concurrent writes of one row |
 //! | `transfer.rs` | many transfers at a time, by io_uring or one by one |
-//! | `locks.rs`, `group.rs` | rows that somebody needs alone; one flush for all who wait |
-//! | `signatures.rs` | whose devices and files are |
-//! | `standby.rs` | members whose platters stand while nobody needs them |
-//! | `server.rs` | an array over NBD or ublk, questions and orders |
+//! | `locks.rs`, `group.rs` | exclusive access to rows; one flush for all threads that wait |
+//! | `signatures.rs` | owners of devices and files |
+//! | `standby.rs` | spinning idle members down |
+//! | `server.rs` | an array over NBD or ublk; status and commands |
+//! | `timed.rs` | devices that hang |
 //! | `error.rs` | [`ArrayError`] |
 //! | `power.rs` | the tests: arrays lose power |
 //!
-//! # One write down
+//! # The steps of a write
 //!
-//! A write is cut into rows that it touches in part and a run of whole rows. Each
-//! is planned, with its rows held; its regions are marked on all members, if they
-//! are not; what the plan reads is read, and parity computed; unless rows are
-//! written whole, all that is about to be written goes to the journals of the
-//! members with the row's parity, and is flushed there; then all members are
-//! written. A member that fails in between is done without: all others have been
-//! written, so that the row is whole. Before the write is answered, the others
-//! have its failure written down.
+//! 1. The write is cut into partly covered rows and a run of whole rows.
+//! 2. The rows are locked and planned.
+//! 3. The regions of the write are marked on all members, unless they are marked already.
+//! 4. The old data and parity for the plan are read, and the new parity is computed.
+//! 5. Unless whole rows are written, all new bytes are written to the journals of the members with
+//!    the row's parity. The journals are flushed.
+//! 6. All members are written.
 //!
-//! # What orders what
+//! If a member fails in step 6, the write continues without the member. All other members have been
+//! written, so the row is whole. The failure is written to the superblocks of the other members
+//! before the write is answered.
 //!
-//! | before this | that is durable |
+//! # Ordering
+//!
+//! | before this | this is durable |
 //! |---|---|
 //! | a region's first write | its bit, on all members |
-//! | a change of a row in part | its record, on the members with parity |
-//! | a record's room is used again, or its row written without a record | the change, then the marker that says so |
-//! | a bit is cleared | what was written in the region |
-//! | a member counts as filled | what it was filled with |
-//! | the answer to a write that a member missed | the others' superblocks without it |
+//! | a change of part of a row | its record, on the members with parity |
+//! | the room of a record is used again, or its row is written without a record | the change, then the marker that says so |
+//! | a bit is cleared | all writes to the region |
+//! | a member counts as filled | the bytes that filled it |
+//! | the answer to a write that a member missed | the superblocks of the other members, without the member |
 
 #![allow(
     clippy::too_many_lines,
@@ -74,7 +81,9 @@ mod gather;
 mod gears;
 mod group;
 mod journal;
+mod judge;
 mod keys;
+mod label;
 mod locks;
 mod members;
 mod memory;
@@ -83,6 +92,7 @@ mod signatures;
 mod sparse;
 mod standby;
 mod superblock;
+mod timed;
 mod transfer;
 mod verify;
 
@@ -96,6 +106,7 @@ pub use assembly::{
 pub use device::{ALIGNMENT_BYTES, Access, Device, FileDevice};
 pub use error::ArrayError;
 pub use gears::Towards;
+pub use judge::Repair;
 pub use members::{Happening, SlotStatus, Status};
 pub use memory::Memory;
 pub use server::{Answer, Listen, Question, Serve, Serving, TOLD, ask, check_ublk, serve};
@@ -106,4 +117,5 @@ pub use superblock::{
     Copies, JournalPolicy, LowGear, Measured, Own, Roster, Slot, SlotState, Spare, Stamp,
     Superblock, Uuid,
 };
+pub use timed::{Limit, Timed};
 pub use verify::{Comparison, Mismatch};

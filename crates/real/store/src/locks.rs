@@ -1,16 +1,16 @@
-//! Runs of addresses that somebody needs for himself.
+//! Locks of runs of addresses.
 
 use fullstroke_contract::Extent;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Who holds what. Few hold at a time: as many as there are workers.
+/// Held locks. A list suffices, because only the workers hold locks.
 #[derive(Debug, Default)]
 pub(crate) struct Locks {
     held: Mutex<Vec<(Extent, bool)>>,
     freed: Condvar,
 }
 
-/// Held until it is dropped.
+/// A held lock, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Held<'a> {
     locks: &'a Locks,
@@ -19,8 +19,8 @@ pub(crate) struct Held<'a> {
 }
 
 impl Locks {
-    /// Waits until nobody holds any of `extent`, or nobody for himself alone if
-    /// it is not to be `exclusive`.
+    /// Waits until no other thread holds any of `extent`. If the lock is not `exclusive`, other
+    /// shared locks are allowed.
     pub(crate) fn hold(&self, extent: Extent, exclusive: bool) -> Held<'_> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         while held

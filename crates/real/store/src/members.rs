@@ -1,8 +1,10 @@
 //! Members fail, come back, are replaced and filled.
 
 use crate::array::{Array, Worker};
+use crate::assembly::write_label;
 use crate::buffers::{Buffers, RequestBytes};
 use crate::device::Aligned;
+use crate::error::is_out_of_space;
 use crate::standby::Standby;
 use crate::superblock::{self, Roster, Slot, SlotState, Spare, Superblock, Uuid};
 use crate::transfer::{Devices, Direction, Failed};
@@ -17,92 +19,92 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-/// What of a member is filled while requests wait: 2 MiB.
+/// Size of a rebuild step, 2 MiB. Requests wait during a step.
 const FILLED_AT_ONCE: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
-/// Progress is written down when so much more of a member is filled.
+/// Progress is recorded after each 1/32 of a member.
 const RECORDED_SHARE: u64 = 32;
 
-/// What is written down, and on whom.
+/// The recorded description of the array, and the devices with the record.
 pub(crate) struct Book {
     pub(crate) roster: Roster,
-    /// Which copy of its superblock is the newest on each member.
+    /// Index of the newest copy of the superblock on each member.
     pub(crate) newest: BTreeMap<Uuid, usize>,
     pub(crate) spares: Vec<Arc<dyn Device>>,
 }
 
-/// Something that whoever looks after the array wants to know.
+/// An event for the operator of the array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Happening {
-    /// `failed`, `degraded`, `halted`, `mismatch`, `spare`, `filled`; `mended`, `filling`;
-    /// `stands` and `turns` of members in the low gear and out of it;
-    /// `standby`, or `refused` if that was not done.
+    /// `failed`, `degraded`, `halted`, `mismatch`, `spare`, `filled`; `mended`, `filling`; `stands`
+    /// and `turns` of members in the low gear and out of it; `standby`, or `refused` if a device
+    /// refused standby.
     pub kind: &'static str,
-    /// The place; spares are counted behind.
+    /// Slot of the member; spares are counted behind the members.
     pub slot: usize,
-    /// The device there.
+    /// Name of the device.
     pub device: String,
-    /// What happened, for people.
+    /// Description for people.
     pub why: String,
 }
 
-/// How an array is.
+/// State of an array.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
-    /// Its name.
+    /// Name of the array.
     pub name: String,
-    /// Its name among all arrays.
+    /// Identifier of the array.
     pub array: Uuid,
-    /// `raid5 of 4`.
+    /// Layout: `raid5 of 4`.
     pub layout: String,
     /// Size in bytes.
     pub capacity_bytes: u64,
     /// `whole`, `filling`, `degraded`, `failed` or `halted`.
     pub state: &'static str,
-    /// Why nothing is changed any more, if so.
+    /// Reason why the array changes nothing any more; `None` before.
     pub halted: Option<String>,
-    /// How often it was assembled or stopped, or its members changed.
+    /// Number of assemblies, stops and changes of members, each counted twice.
     pub events: u64,
-    /// How large a region of the bitmap is, in bytes of a member.
+    /// Size of a region of the bitmap, in bytes of a member.
     pub region_bytes: u64,
-    /// Regions that are, or were lately, written.
+    /// Number of regions with present or recent writes.
     pub dirty_regions: u64,
-    /// The gear, of an array that has gears: `high`, `falling`, `low` or `rising`.
+    /// Gear: `high`, `falling`, `low` or `rising`; `None` without gears.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gear: Option<&'static str>,
-    /// How many rows of the soft state are to be copied by a shift.
+    /// Number of rows of the soft state still to copy in a shift.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale_rows: Option<u64>,
-    /// What keeps a shift from going on, if something does.
+    /// Reason why a shift cannot continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift_trouble: Option<String>,
-    /// Places, in order.
+    /// Slots, in order.
     pub slots: Vec<SlotStatus>,
-    /// Devices that wait for a member to fail.
+    /// Devices of the spares.
     pub spares: Vec<String>,
 }
 
-/// How a place of an array is.
+/// State of a slot of an array.
 #[derive(Clone, Debug, Serialize)]
 pub struct SlotStatus {
-    /// Its device.
+    /// Name of its device.
     pub device: String,
-    /// The member.
+    /// Identifier of the member.
     pub member: Uuid,
     /// `alive`, `failed` or `filling`.
     pub state: &'static str,
-    /// How much of it is filled, from 0 to 1.
+    /// Filled share, from 0 to 1.
     pub filled: f64,
-    /// Whether only what it has missed is filled.
+    /// True if only missed regions are filled.
     pub missed_only: bool,
-    /// Whether it was put to standby and not used since.
+    /// True if the member was put to standby and not used since.
     pub standby: bool,
-    /// Whether nothing is asked of it, since the array is in the low gear.
+    /// True if the member gets no requests, because the array is in the low gear.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stands: bool,
 }
 
 impl Array {
-    /// What has happened since this was asked.
+    /// Returns the events since the last call.
     pub fn take_happenings(&self) -> Vec<Happening> {
         std::mem::take(
             &mut self
@@ -125,12 +127,11 @@ impl Array {
             .push(happening);
     }
 
-    /// The member in `slot` has failed, if the array survives that. Whoever
-    /// answers a write next [writes it down](Array::settle) first.
+    /// Fails the member in `slot`, if the array survives the failure. A thread that answers a write
+    /// afterwards [records the failure](Array::settle) first.
     ///
     /// # Errors
-    /// It does not survive it. An array with redundancy changes nothing from
-    /// then on.
+    /// The array does not survive the failure. An array with redundancy halts then.
     pub(crate) fn drop_member(
         &self,
         slot: usize,
@@ -139,6 +140,8 @@ impl Array {
     ) -> Result<(), ArrayError> {
         let device = self.devices()[slot].clone();
         let Some(device) = device else { return Ok(()) };
+        self.lacks_room
+            .fetch_or(is_out_of_space(&error), Ordering::SeqCst);
         if self.try_to_drop(slot) {
             self.happened("failed", slot, device.name(), why);
             return Ok(());
@@ -157,7 +160,7 @@ impl Array {
         Err(self.halt(&why))
     }
 
-    /// Answers whether the array has the data without it.
+    /// Fails the member. Returns false if the array needs the member's data.
     fn try_to_drop(&self, slot: usize) -> bool {
         let mut planner = self.planner();
         let before = planner.layout.member_state(slot);
@@ -170,8 +173,10 @@ impl Array {
         if let Some(bitmap) = &self.bitmap {
             bitmap.miss_dirty();
         }
-        // Before anybody can plan without it, or flush without it: who does so waits
-        // until that is written down before he answers.
+        // This comes before any thread can plan or flush without the member. Such a thread then
+        // sees the failure as unsettled, and waits until it is recorded before it answers. Linux md
+        // does the same: raid10d ends a write that failed on a member only when
+        // `MD_SB_CHANGE_PENDING` is clear.
         self.failures.fetch_add(1, Ordering::SeqCst);
         drop(planner);
         self.replace_device(slot, None);
@@ -185,8 +190,8 @@ impl Array {
         *devices = Arc::new(all);
     }
 
-    /// Writes the members' states down on all that are there: first the data and
-    /// the bitmap that they stand for, then the states.
+    /// Records the members' states on all members. The data and the bitmap behind the states are
+    /// made durable first.
     pub(crate) fn commit(&self, book: &mut Book) -> Result<(), ArrayError> {
         loop {
             let failures = self.failures.load(Ordering::SeqCst);
@@ -201,8 +206,9 @@ impl Array {
                 });
             }
             self.check_running()?;
-            // First every member is told of the change, then every member is told that all others know:
-            // a member that is one number behind has missed no data then (see `superblock.rs`).
+            // First every member learns of the change, then every member learns that all others
+            // know: a member that is one number behind has missed no data then (see
+            // `superblock.rs`).
             let before = book.roster.event_id();
             next_event(book, false)?;
             note_states(&mut book.roster, &states, before);
@@ -210,6 +216,8 @@ impl Array {
             next_event(book, true)?;
             self.write_superblocks(book)?;
             self.settled.fetch_max(failures, Ordering::SeqCst);
+            // A member may fail while the states are written. The new failure is not on record
+            // then.
             if self.failures.load(Ordering::SeqCst) == failures {
                 return Ok(());
             }
@@ -229,6 +237,7 @@ impl Array {
             .collect();
         let mut lost_spares = Vec::new();
         for (slot, member, device) in present.into_iter().chain(spares) {
+            // The older copy is overwritten, so a torn write leaves the newer one.
             let copy = 1 - book.newest.get(&member).copied().unwrap_or(1);
             let superblock = Superblock {
                 array: self.uuid,
@@ -263,7 +272,7 @@ impl Array {
         Ok(())
     }
 
-    /// Lets go of all devices: nothing is asked of the array any more.
+    /// Closes all devices. The array must not be used any more.
     pub(crate) fn release(&self) {
         let none: Devices = self.devices().iter().map(|_| None).collect();
         *self.devices.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(none);
@@ -277,10 +286,11 @@ impl Array {
             .collect()
     }
 
-    /// Lets the member in `slot` fail, or a failed one go.
+    /// Fails the member in `slot`.
     ///
     /// # Errors
-    /// There is no such place, or the array does not survive it.
+    /// There is no such slot, its member has failed already, or the array does not survive the
+    /// failure.
     pub fn fail(&self, slot: usize) -> Result<(), ArrayError> {
         let _alone = self.alone();
         self.check_running()?;
@@ -309,13 +319,13 @@ impl Array {
         })
     }
 
-    /// Takes a device in: a member that has failed comes back, and is filled
-    /// where it has missed something; another is filled in a failed one's place,
-    /// or waits for one to fail. Answers what is done with it.
+    /// Adds a device. A failed member comes back, and only the missed regions are filled if these
+    /// are known. Another device takes the place of a failed member and is filled, or becomes a
+    /// spare. Returns a description of the result.
     ///
     /// # Errors
-    /// It belongs to somebody else and is not to be taken by `force`, is too
-    /// small, or is part of the array already.
+    /// The device has another owner and `force` is false, is too small, or is part of the array
+    /// already.
     pub fn add(&self, device: Arc<dyn Device>, force: bool) -> Result<&'static str, ArrayError> {
         let _alone = self.alone();
         self.check_running()?;
@@ -338,7 +348,8 @@ impl Array {
                 return Err(ArrayError::Refused(message));
             }
             if let Some(slot) = slot {
-                // What was cut or written over is not what it was when it failed.
+                // A device that was cut or overwritten does not hold the data that it had when it
+                // failed.
                 let missed_only = own.doubts.is_empty()
                     && knows_what_it_missed(&book.roster, slot, &own.superblock);
                 self.check_size(&*device, slot, &book.roster)?;
@@ -360,20 +371,21 @@ impl Array {
         if failed.is_none() {
             self.check_spare(&book.roster, &spare)?;
         }
-        // Everything has been checked: from here on the device is written to.
+        // All checks are done: from here on the device is written to.
         allocate(&*device)?;
         wipe(&*device, signatures::LOOKED_AT_BYTES)?;
         if let Some(slot) = failed {
             self.begin_to_fill(&mut book, slot, device, spare.member, false)?;
             return Ok("filling");
         }
+        write_label(&*device, self.uuid, spare.member, &book.roster)?;
         book.roster.spares.push(spare);
         book.spares.push(device);
         self.commit(&mut book)?;
         Ok("waiting for a member to fail")
     }
 
-    /// Whether one more spare has a use, and a place in the superblocks.
+    /// Returns an error if one more spare has no use, or no room in the superblocks.
     fn check_spare(&self, roster: &Roster, spare: &Spare) -> Result<(), ArrayError> {
         if self.facts.survived == 0 {
             let message = "the array has no redundancy: a spare would never be filled";
@@ -415,7 +427,8 @@ impl Array {
         Ok(())
     }
 
-    /// The device stands in the place, and counts as empty, or as what it held.
+    /// Puts the device into the slot. With `missed_only` its data counts except in missed regions,
+    /// otherwise the device counts as empty.
     fn begin_to_fill(
         &self,
         book: &mut Book,
@@ -425,9 +438,13 @@ impl Array {
         missed_only: bool,
     ) -> Result<(), ArrayError> {
         let name = device.name();
-        // Who stands is not written to, and this one is; members are filled in the high gear.
+        write_label(&*device, self.uuid, member, &book.roster)?;
+        // Standing members are not written to, but this member is. Members are filled in the high
+        // gear.
         self.leave_low_gear("a member is to be filled");
         if let Some(log) = self.logs.get(slot) {
+            // The device may hold records of its earlier time in the array. An assembly must not
+            // repeat these.
             let started = log.start(&*device, book.roster.events + 1);
             started
                 .map_err(|error| ArrayError::device(name.clone(), "write the journal of", error))?;
@@ -461,11 +478,11 @@ impl Array {
         self.commit(book)
     }
 
-    /// Shifts on, fills members, a piece at a time, and puts spares in place of those that
-    /// have failed. Answers whether there is more to do.
+    /// Continues a shift, or else a rebuild, by one step. Without either, a spare takes the place
+    /// of a failed member. Returns true if there is more to do.
     ///
     /// # Errors
-    /// The array takes no changes any more.
+    /// The array has halted.
     pub fn tend(&self, worker: &mut Worker) -> Result<bool, ArrayError> {
         self.settle()?;
         self.check_running()?;
@@ -501,7 +518,8 @@ impl Array {
         Ok(true)
     }
 
-    /// Whether a member is being filled, or a spare waits for doing so, or a shift is under way.
+    /// True if a member is being filled, a spare can replace a failed member, or a shift is in
+    /// progress.
     pub fn is_to_be_tended(&self) -> bool {
         if self.is_to_be_shifted() {
             return true;
@@ -556,6 +574,7 @@ impl Array {
             }
         }
         let ended = next >= used;
+        // The member counts as filled only when its data is durable.
         if ended && !self.flush_devices() {
             return self.check_running();
         }
@@ -574,8 +593,9 @@ impl Array {
         drop(planner);
         if let Some(bitmap) = self.bitmap.as_ref().filter(|_| whole) {
             if self.facts.survived > 1 && self.facts.rows.is_some() {
-                // What was filled follows from one parity; the other is to follow
-                // from it, also where rows were being written whole.
+                // The rebuild computed the member from one parity. The other parity is made to
+                // follow from the result, because rows that were being written whole at the failure
+                // may not match it.
                 self.mend_regions(worker, &bitmap.missed())?;
             }
             bitmap.forget_missed();
@@ -590,7 +610,7 @@ impl Array {
         Ok(())
     }
 
-    /// Fills a piece; answers where the next begins.
+    /// Fills one piece. Returns the first sector of the next.
     fn fill_from(
         &self,
         worker: &mut Worker,
@@ -599,6 +619,8 @@ impl Array {
     ) -> Result<Sectors, Failed> {
         let mut plan = Plan::new(Detail::Bytes);
         let mut planner = self.planner();
+        // A fill of missed regions skips others, so it may begin beyond the recorded progress. The
+        // layout plans from the state, which is changed for that time.
         let before = planner.layout.member_state(slot);
         planner
             .layout
@@ -614,7 +636,8 @@ impl Array {
         }
     }
 
-    /// A plan that brings no data, while nobody else does anything. What failed comes first, and at least one did.
+    /// Carries out a plan without request data, while no other request is in progress. Returns the
+    /// failed transfers, at least one, in an error.
     pub(crate) fn carry_out_alone(
         &self,
         worker: &mut Worker,
@@ -647,12 +670,11 @@ impl Array {
         Ok(())
     }
 
-    /// What could not be read is computed from the other members and written
-    /// there again, as md does (`fix_read_error` of Linux's raid1.c). A member on
-    /// which that does not help has failed.
+    /// Computes an unreadable piece from the other members and repeats its write, as md does
+    /// (`fix_read_error` of Linux's raid1.c). If this does not help, the member has failed.
     ///
     /// # Errors
-    /// It cannot be computed: the device's error.
+    /// The piece cannot be computed: the device's error.
     pub(crate) fn mend_read(
         &self,
         worker: &mut Worker,
@@ -663,7 +685,7 @@ impl Array {
         self.mend_or_drop(worker, failed, last)
     }
 
-    /// The same, to be called alone.
+    /// As [`mend_read`](Array::mend_read), for callers with the gate held exclusively.
     pub(crate) fn mend_or_drop(
         &self,
         worker: &mut Worker,
@@ -677,7 +699,7 @@ impl Array {
         let lbn = (failed.transfer.at - self.facts.data_at) / SECTOR_BYTES;
         let place = (slot, failed.transfer.at);
         let again = last.replace(place) == Some(place);
-        // A device that ends where it did not is no device with a bad sector.
+        // A device that is shorter than before has no bad sector; it has failed.
         let shrunk = failed.error.kind() == io::ErrorKind::UnexpectedEof;
         if !again && !shrunk && self.mend(worker, slot, Extent::new(lbn, failed.transfer.sectors.0))
         {
@@ -690,7 +712,7 @@ impl Array {
             return Ok(());
         }
         if self.facts.survived == 0 || !self.try_to_drop(slot) {
-            // Without redundancy nobody counts on another copy.
+            // Without redundancy no client expects another copy, so the next flush reports nothing.
             self.lost
                 .fetch_or(self.facts.survived > 0, Ordering::SeqCst);
             return Err(ArrayError::device(device.name(), "read", failed.error));
@@ -700,12 +722,14 @@ impl Array {
         self.settle()
     }
 
-    /// Piece by piece, only what cannot be read: the others may not be able to read what is beside it.
+    /// Mends block by block, and only unreadable blocks: the other members may have unreadable
+    /// sectors nearby.
     fn mend(&self, worker: &mut Worker, slot: usize, extent: Extent) -> bool {
         let Some(device) = self.devices()[slot].clone() else {
             return false;
         };
-        // In gears what a block follows from may lie beside it, on the same member.
+        // With gears, the source of a block may be beside it on the same member, so smaller pieces
+        // are mended.
         let whole_unit = self.facts.gears.is_none();
         let step = if whole_unit {
             self.facts.unit
@@ -733,8 +757,8 @@ impl Array {
         true
     }
 
-    /// Plans to compute a piece of a member from the others and to write it. Answers the sector behind
-    /// what is written then, if it can be.
+    /// Plans the computation of a piece of a member from the others, and its write. Returns the
+    /// sector behind the written piece; `None` if the piece cannot be computed.
     fn plan_mend(&self, slot: usize, piece: Extent, plan: &mut Plan) -> Option<Lbn> {
         let mut planner = self.planner();
         if let Some(gears) = planner.layout.gears() {
@@ -757,7 +781,7 @@ impl Array {
         fills.then_some(Lbn(next.0))
     }
 
-    /// How it is.
+    /// Returns the state of the array.
     pub fn status(&self) -> Status {
         let states = self.states();
         let mut planner = self.planner();
@@ -859,7 +883,7 @@ fn slot_status(slot: &Slot, state: MemberState, used: u64) -> SlotStatus {
     }
 }
 
-/// A new name for an array, a member or an event.
+/// Makes a new identifier for an array, a member or an event.
 pub(crate) fn new_uuid() -> Result<Uuid, ArrayError> {
     Uuid::new().map_err(no_randomness)
 }
@@ -874,7 +898,7 @@ pub(crate) fn next_event(book: &mut Book, is_known_to_all: bool) -> Result<(), A
         .map_err(no_randomness)
 }
 
-/// Takes all the room that the device needs of its file system.
+/// Allocates all room of the device from its file system.
 pub(crate) fn allocate(device: &dyn Device) -> Result<(), ArrayError> {
     let action = "take its room from the file system of";
     device
@@ -882,7 +906,8 @@ pub(crate) fn allocate(device: &dyn Device) -> Result<(), ArrayError> {
         .map_err(|error| ArrayError::device(device.name(), action, error))
 }
 
-/// Takes the members' states over. `before` is the event that members knew which fail by this one.
+/// Copies the members' states to the roster. `before` identifies the latest event known to the
+/// members that fail in this one.
 pub(crate) fn note_states(roster: &mut Roster, states: &[MemberState], before: Option<Uuid>) {
     let events = roster.events;
     for (slot, &state) in roster.slots.iter_mut().zip(states) {
@@ -921,8 +946,8 @@ pub(crate) fn note_states(roster: &mut Roster, states: &[MemberState], before: O
     };
 }
 
-/// Whether the bitmap has all that the member has missed: it held everything
-/// until it failed, and that was not before the bitmap began.
+/// True if the bitmap has all missed regions of the member. For this, the member must have been
+/// alive until it failed, and the bitmap must have recorded missed regions from then on.
 pub(crate) fn knows_what_it_missed(roster: &Roster, slot: usize, own: &Superblock) -> bool {
     let (failed_at, failed_after) = (
         roster.slots[slot].failed_at,
@@ -938,7 +963,7 @@ pub(crate) fn knows_what_it_missed(roster: &Roster, slot: usize, own: &Superbloc
     alive && since && to_the_end
 }
 
-/// An error if the device belongs to somebody, or holds anything at all.
+/// Returns an error if the device has an owner, or holds any data.
 pub(crate) fn refuse_owned(device: &dyn Device) -> Result<(), ArrayError> {
     let looked = |error| ArrayError::device(device.name(), "look for signatures on", error);
     let owners = signatures::owners(device).map_err(looked)?;
@@ -958,8 +983,9 @@ pub(crate) fn refuse_owned(device: &dyn Device) -> Result<(), ArrayError> {
     }
 }
 
-/// Zeros at either end, where signatures may stand: where ours are in any case, and as far
-/// as `each` where something else is, since a sparse file is to stay one.
+/// Writes zeros to both ends of the device, where signatures may stand. The places of own records
+/// are always written. Further blocks, up to `each` bytes from each end, are written only over
+/// other data, so a sparse file stays sparse.
 pub(crate) fn wipe(device: &dyn Device, each: u64) -> Result<(), ArrayError> {
     let mut buffer = crate::device::Aligned::default();
     let bytes = device.bytes() / 4096 * 4096;

@@ -1,13 +1,12 @@
-//! A device in memory: granules that exist once something other than zeros
-//! is written there.
+//! A device in memory. A granule exists once data other than zeros is written there.
 
 use crate::Device;
 use std::io;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What is kept or not as a whole: a block of most file systems, so that a small
-/// write costs little more than itself.
+/// Unit of allocation: a block of most file systems. A small write costs little more than its own
+/// bytes.
 const GRANULE_BYTES: usize = 4 << 10;
 /// Granules in a page.
 const GRANULES: usize = 16;
@@ -20,8 +19,8 @@ type Granule = Box<[u8; GRANULE_BYTES]>;
 type Page = Box<[Option<Granule>; GRANULES]>;
 type Directory = Box<[Option<Page>]>;
 
-/// A device in memory. One of 24 TB takes nothing until it is written, and at
-/// most 3 MB beside the granules that are and 136 bytes for each 64 KiB with one.
+/// A device in memory. A device of 24 TB takes no memory before the first write. Beside the
+/// granules a device takes at most 3 MB, and 136 bytes for each 64 KiB with a granule.
 #[derive(Debug, Default)]
 pub struct Memory {
     bytes: u64,
@@ -30,11 +29,11 @@ pub struct Memory {
 
 #[derive(Debug, Default)]
 struct Granules {
-    /// Up to the last that was ever written.
+    /// Directories up to the last one ever written.
     directories: Vec<Option<Directory>>,
 }
 
-/// Whether there is nothing but zeros.
+/// True if all bytes are zeros.
 pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     static ZEROS: [u8; 4 << 10] = [0; 4 << 10];
     bytes
@@ -42,14 +41,14 @@ pub(crate) fn is_zero(bytes: &[u8]) -> bool {
         .all(|chunk| *chunk == ZEROS[..chunk.len()])
 }
 
-/// The part of one granule that belongs to a run of bytes.
+/// Part of a run of bytes in one granule.
 struct Part {
     directory: usize,
     page: usize,
     granule: usize,
-    /// Within the granule.
+    /// Bytes within the granule.
     within: Range<usize>,
-    /// Within the run.
+    /// Bytes within the run.
     run: Range<usize>,
 }
 
@@ -73,7 +72,7 @@ fn parts(start: u64, length: usize) -> impl Iterator<Item = Part> {
 }
 
 impl Memory {
-    /// Zeros.
+    /// Makes a device of zeros.
     pub fn new(bytes: u64) -> Memory {
         Memory {
             bytes,
@@ -113,7 +112,7 @@ impl Granules {
         page[part.granule].get_or_insert_with(|| Box::new([0; GRANULE_BYTES]))
     }
 
-    /// The granule's place, if there is such a page.
+    /// Returns the granule's entry, if its page exists.
     fn existing(&mut self, part: &Part) -> Option<&mut Option<Granule>> {
         Some(
             &mut self.directories.get_mut(part.directory)?.as_mut()?[part.page].as_mut()?
@@ -121,8 +120,8 @@ impl Granules {
         )
     }
 
-    /// Whether the granule exists, and if not, how many from it on do not for the
-    /// same reason.
+    /// Returns `Ok` if the granule exists. Otherwise returns the number of granules from this one
+    /// on that lack for the same reason.
     fn has_granule(&self, number: u64) -> Result<(), u64> {
         let (page, granule) = (number / GRANULES as u64, number % GRANULES as u64);
         let Some(directory) = self.directories.get(page as usize / PAGES) else {
@@ -142,8 +141,8 @@ impl Granules {
         }
     }
 
-    /// The first granule from `number` on, below `end`, that exists or does not,
-    /// as asked; `end` if there is none.
+    /// Returns the first granule from `number` on, below `end`, that exists, or that does not exist
+    /// if `exists` is false; `end` if there is none.
     fn seek(&self, mut number: u64, end: u64, exists: bool) -> u64 {
         while number < end {
             match self.has_granule(number) {
@@ -183,7 +182,7 @@ impl Device for Memory {
         let mut granules = self.changed();
         for part in parts(at, from.len()) {
             let from = &from[part.run.clone()];
-            // Zeros where nothing is are there already.
+            // A granule that does not exist reads as zeros already.
             if is_zero(from) && granules.granule(&part).is_none() {
                 continue;
             }
@@ -200,7 +199,7 @@ impl Device for Memory {
         let mut granules = self.changed();
         let (mut at, end) = (at, at + bytes);
         while at < end {
-            // Whole directories at once: a drive may be large.
+            // Whole directories are dropped at once, because a drive may be large.
             let directory = (at / DIRECTORY_BYTES as u64 + 1) * DIRECTORY_BYTES as u64;
             let stop = end.min(directory);
             let existing = granules

@@ -1,24 +1,26 @@
 //! Arrays lose power.
 //!
-//! The fault model, on simulated devices with volatile caches: at any write or
-//! flush of any device all of them stop. Of what a device was given since its
-//! last flush, any sector may have landed or not, and of several versions of a
-//! sector any one: so writes land in any order, torn at any sector. Members may
-//! be missing when the array is assembled again.
+//! The fault model, on simulated devices with volatile caches: at any write or flush of any device
+//! all devices stop. Of the writes to a device since its last flush any sector may have landed or
+//! not, in any of its versions. So writes land in any order, torn at any sector. Members may be
+//! missing when the array is assembled again.
 //!
-//! What is required: each sector holds what it held at the last flush that was
-//! answered, or something that was written since. Parity and copies follow from
-//! the data once all members are there again. Tests with a piece of the
-//! machinery left out show that each piece is needed.
+//! The tests require two things. Each sector holds the data of the last answered flush, or newer
+//! data. Parity and copies follow from the data once all members are present again. Tests with a
+//! piece of the machinery left out show the need for each piece.
 
 mod distrust;
+mod full;
 mod gears;
+mod hangs;
+mod odd;
 mod writers;
 
 use crate::array::Sabotage;
 use crate::assembly::assemble_without;
 use crate::{
-    Array, ArrayError, Comparison, Design, Device, JournalPolicy, Towards, Worker, assemble, create,
+    Array, ArrayError, Comparison, Design, Device, JournalPolicy, Repair, Towards, Worker,
+    assemble, create,
 };
 use fullstroke_contract::Gear;
 use fullstroke_units::{Lbn, Sectors};
@@ -48,7 +50,7 @@ impl Random {
     }
 }
 
-/// The supply of all devices: how many writes and flushes are left.
+/// Power of all devices: the number of remaining writes and flushes.
 pub(crate) struct Power(pub(crate) AtomicI64);
 
 impl Power {
@@ -67,27 +69,31 @@ impl Power {
 /// A device with a volatile cache.
 pub(crate) struct Simulated {
     name: String,
-    /// Whether it takes time, so that several threads meet.
+    /// True if requests take time, so several threads meet.
     slow: AtomicBool,
-    /// Writes of superblocks do not begin.
+    /// True if writes of superblocks do not begin.
     stuck: AtomicBool,
     power: Arc<Power>,
     state: Mutex<Media>,
-    /// Nothing works any more.
+    /// True if all requests fail.
     pub(crate) dead: AtomicBool,
-    /// Every write fails; reads and flushes work.
+    /// True if every write fails, while reads and flushes work.
     read_only: AtomicBool,
-    /// Reads, writes and flushes.
+    /// Number of reads, writes and flushes.
     touched: AtomicU64,
+    /// True if every write fails, because the file system has no room.
+    pub(crate) is_full: AtomicBool,
+    /// True if no request ever ends.
+    pub(crate) hangs: AtomicBool,
 }
 
 #[derive(Clone, Default)]
 struct Media {
     durable: Vec<u8>,
     current: Vec<u8>,
-    /// For each sector that was written since the last flush, what was.
+    /// For each unflushed sector, the versions written.
     cached: BTreeMap<usize, Vec<[u8; SECTOR]>>,
-    /// Sectors that cannot be read until they are written.
+    /// Sectors unreadable until the next write.
     bad: BTreeSet<usize>,
 }
 
@@ -102,6 +108,9 @@ impl Simulated {
     }
     fn check(&self) -> io::Result<()> {
         self.touched.fetch_add(1, Ordering::SeqCst);
+        while self.hangs.load(Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         let dead = self.dead.load(Ordering::SeqCst) || self.power.is_off();
         if dead {
             Err(io::ErrorKind::NotConnected.into())
@@ -124,14 +133,14 @@ impl Simulated {
             current[sector.clone()].copy_from_slice(&durable[sector]);
         }
     }
-    /// What it holds, to be put back later.
+    /// Returns a copy of the device's content, to be restored later.
     fn backup(&self) -> Media {
         self.lock().clone()
     }
     fn restore(&self, backup: &Media) {
         *self.lock() = backup.clone();
     }
-    /// Cuts it, or lets it grow by zeros.
+    /// Cuts the device, or extends the device by zeros.
     fn resize(&self, bytes: u64) {
         let mut media = self.lock();
         media.durable.resize(bytes as usize, 0);
@@ -140,13 +149,13 @@ impl Simulated {
             .cached
             .retain(|&sector, _| sector < bytes as usize / SECTOR);
     }
-    /// Writes past whoever uses it.
+    /// Writes to the device as another program would, past the array.
     fn scribble(&self, at: u64, bytes: &[u8]) {
         let mut media = self.lock();
         media.durable[at as usize..][..bytes.len()].copy_from_slice(bytes);
         media.current[at as usize..][..bytes.len()].copy_from_slice(bytes);
     }
-    /// Somebody puts an empty one in its place.
+    /// Replaces the device with an empty one.
     pub(crate) fn clear_unpowered(&self) {
         let mut media = self.lock();
         let bytes = media.durable.len();
@@ -190,12 +199,15 @@ impl Device for Simulated {
         if self.read_only.load(Ordering::SeqCst) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
+        if self.is_full.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         self.take_time(10);
         let superblock = at < 64 << 10 || at + (16 << 10) >= self.bytes();
         while superblock && self.stuck.load(Ordering::SeqCst) {
             std::thread::yield_now();
         }
-        // What is under way when power fails may land in part.
+        // A request that is in progress when power fails may land in part.
         let result = self.power.use_some();
         let mut media = self.lock();
         for (index, sector) in from.chunks(SECTOR).enumerate() {
@@ -233,7 +245,7 @@ impl Device for Simulated {
     }
 }
 
-/// What sectors may hold: fingerprints, the last being what was written last.
+/// Allowed contents of sectors, as fingerprints; the last is the newest.
 pub(crate) struct Model(Vec<Vec<u64>>);
 
 fn fingerprint(sector: &[u8]) -> u64 {
@@ -259,7 +271,7 @@ impl Model {
             self.0[first as usize + index].push(fingerprint(sector));
         }
     }
-    /// Whether a sector may hold this, which counts from now on.
+    /// True if the sector may hold these bytes. Only these bytes are allowed from now on.
     pub(crate) fn takes(&mut self, sector: usize, bytes: &[u8]) -> bool {
         let found = fingerprint(bytes);
         let takes = self.0[sector].contains(&found);
@@ -271,8 +283,8 @@ impl Model {
             .iter_mut()
             .for_each(|versions| drop(versions.drain(..versions.len() - 1)));
     }
-    /// Power was lost: what is there must be one of what may be, but for sectors
-    /// that are `excused`, and counts from now on.
+    /// Checks the bytes after a loss of power: each sector must hold an allowed version, except the
+    /// `excused` ones. Only these versions are allowed from now on.
     fn settle(&mut self, bytes: &[u8], excused: &dyn Fn(usize) -> bool) -> Result<(), String> {
         for (index, sector) in bytes.chunks(SECTOR).enumerate() {
             let found = fingerprint(sector);
@@ -304,7 +316,7 @@ struct Case {
 }
 
 impl Case {
-    /// How many members may be missing.
+    /// Number of members that may be missing.
     fn survives(&self) -> usize {
         match self.layout {
             "raid0" | "jbod" | "lzvs" | "paraid of raid0" | "e-paraid of raid0" => 0,
@@ -334,6 +346,8 @@ pub(crate) fn simulated(count: usize, bytes: usize) -> (Vec<Arc<Simulated>>, Arc
             dead: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
             touched: AtomicU64::new(0),
+            is_full: AtomicBool::new(false),
+            hangs: AtomicBool::new(false),
         })
     };
     ((0..count).map(device).collect(), power)
@@ -367,7 +381,7 @@ pub(crate) fn design(layout: &str, chunk: u64, policy: JournalPolicy) -> Design 
         force: false,
         sparse: true,
         member_bytes: Some(96 << 10),
-        // Small ones, so that what is not marked is marked by nothing else.
+        // Small regions, so an unmarked region is not marked by accident with another.
         region_bytes: Some(if layout.contains("paraid") {
             4 << 10
         } else {
@@ -383,7 +397,7 @@ fn live(case: &Case, seed: u64, losses: u64, sabotage: Sabotage) -> Result<Tally
     live_with(1, case, seed, losses, sabotage)
 }
 
-/// The same with several, each of them a thread.
+/// As `live`, with several writers, each in a thread.
 fn live_with(
     writers: u64,
     case: &Case,
@@ -427,18 +441,18 @@ struct Tally {
     replayed: u64,
     compared: u64,
     writes: u64,
-    /// By several writers.
+    /// Number of flushes by several writers.
     flushes: u64,
-    /// Sectors that became zeros.
+    /// Number of zeroed sectors.
     trimmed: u64,
-    /// How often gears were settled in.
+    /// Number of times that each gear was entered.
     low: u64,
     high: u64,
     /// Losses of power in the high, falling, low and rising gear.
     in_gear: [u64; 4],
 }
 
-/// So little is copied at a time, that power fails within shifts.
+/// Size of a step of a shift: so small that power fails within shifts.
 const COPIED: Sectors = Sectors(24);
 
 struct Life<'a> {
@@ -447,11 +461,11 @@ struct Life<'a> {
     power: Arc<Power>,
     random: Random,
     model: Model,
-    /// Rows that were written whole since the last flush.
+    /// Rows written whole since the last flush.
     loose: BTreeSet<u64>,
-    /// A device that died by itself.
+    /// Device that died by itself.
     died: Option<usize>,
-    /// The gear before the latest step: what loses power looks like a member that fails.
+    /// Gear before the latest step: a loss of power looks like a member that fails.
     gear: Option<Gear>,
     tally: Tally,
     sabotage: Sabotage,
@@ -493,8 +507,8 @@ impl Life<'_> {
         self.come_back(&mut worker)
     }
 
-    /// One thing that somebody does; whether there is power still. Who stands in the low gear hears nothing of
-    /// it.
+    /// Makes one random step. Returns false if power is gone. Standing members in the low gear
+    /// learn nothing of the step.
     fn step(&mut self, array: &Array, worker: &mut Worker) -> Result<bool, String> {
         let standing: Vec<usize> = (0..self.devices.len())
             .filter(|&slot| array.stands(slot))
@@ -572,7 +586,7 @@ impl Life<'_> {
             _ => 1 + random.below(3 * row),
         };
         let length = length.min(sectors);
-        // Some places are written again and again.
+        // Some places are written repeatedly.
         let room = sectors - length;
         let first = if random.chance(40) {
             random.below(room.min(2 * row) + 1)
@@ -587,7 +601,7 @@ impl Life<'_> {
         let mut bytes = vec![0; length as usize * SECTOR];
         fill(&mut bytes, random.next());
         self.model.write(first, &bytes);
-        // In the low gear all is journalled.
+        // In the low gear all changes are journalled.
         if !array.reads_soft() {
             self.loose
                 .extend(first.div_ceil(row)..(first + length) / row);
@@ -596,7 +610,7 @@ impl Life<'_> {
         array.write(worker, first * SECTOR as u64, &bytes)
     }
 
-    /// Each sector is zeros afterwards or as it was.
+    /// Trims an extent. Each sector is zeros afterwards, or as before.
     fn trim(
         &mut self,
         array: &Array,
@@ -632,7 +646,7 @@ impl Life<'_> {
         Ok(Ok(()))
     }
 
-    /// The array is assembled again, perhaps without a member at first.
+    /// Assembles the array again, perhaps without a member at first.
     fn come_back(&mut self, worker: &mut Worker) -> Result<Array, String> {
         let told = |error: ArrayError| error.to_string();
         let died = self.died.take();
@@ -641,7 +655,7 @@ impl Life<'_> {
         }
         let back = self.random.chance(50);
         let absent = match self.random.below(3) {
-            // It is there again, or not; either way it does not have everything.
+            // The dead device may be back or not; it misses writes in either case.
             _ if died.is_some() && back => BTreeSet::new(),
             _ if self.case.survives() == 0 => BTreeSet::new(),
             _ if died.is_some() => died.into_iter().collect(),
@@ -682,7 +696,7 @@ impl Life<'_> {
         let loose = std::mem::take(&mut self.loose);
         let excused = |sector: usize| usual && loose.contains(&(sector as u64 / row));
         self.model.settle(&bytes, &excused)?;
-        // Some work while members are away, then they come back.
+        // Some steps run while members are missing; then the members come back.
         for _ in 0..self.random.below(6) {
             let sectors = array.capacity().0;
             self.write(&array, worker, sectors).map_err(told)?;
@@ -703,7 +717,7 @@ impl Life<'_> {
         let mut next = Some(Lbn(0)).filter(|_| self.case.survives() > 0);
         while let Some(from) = next {
             next = array
-                .scrub_step(worker, from, false, &mut found)
+                .scrub_step(worker, from, Repair::Nothing, &mut found)
                 .map_err(told)?;
         }
         if found.mismatched_sectors > 0 {
@@ -720,7 +734,7 @@ impl Life<'_> {
     }
 }
 
-/// An error of the model is the test's; one of the array is looked at.
+/// An error of the model fails the test; an error of the array is examined.
 trait TransposeInto {
     fn transpose_into(self) -> Result<Result<(), ArrayError>, String>;
 }
@@ -837,7 +851,7 @@ const GEARED: &[Case] = &[
     },
 ];
 
-/// How many lives, of five losses each: FULLSTROKE_LIVES makes it more.
+/// Number of lives, of five losses each. FULLSTROKE_LIVES raises the number.
 fn lives() -> u64 {
     std::env::var("FULLSTROKE_LIVES")
         .ok()
@@ -845,7 +859,7 @@ fn lives() -> u64 {
         .unwrap_or(4)
 }
 
-/// So many lives of arrays of all cases, with so many writers.
+/// Runs so many lives of arrays of all cases, with so many writers.
 fn live_all(cases: &[Case], writers: u64, lives: u64) {
     for case in cases {
         let mut all = Tally::default();
@@ -886,7 +900,7 @@ fn gears_keep_what_several_writers_flushed_through_any_loss_of_power() {
     live_all(GEARED, 4, lives().div_ceil(2));
 }
 
-/// What only several can lose, and what one can, with several.
+/// Some faults need several writers; the others occur with several writers too.
 #[test]
 fn without_a_piece_of_what_keeps_writers_apart_something_is_lost() {
     for sabotage in [
@@ -925,7 +939,7 @@ fn without_a_piece_of_the_machinery_something_is_lost() {
     }
 }
 
-/// Begins a shift, or goes on with one. Answers the gear if it was settled in now.
+/// Begins a shift, or continues one. Returns the gear at its entry.
 fn shift_on(
     array: &Array,
     worker: &mut Worker,
@@ -951,7 +965,7 @@ fn shift_on(
     Ok(now.filter(|_| now != before))
 }
 
-/// What takes longer to meet by chance is looked for in `power/gears.rs`.
+/// Rarer faults are provoked in `power/gears.rs`.
 #[test]
 fn without_a_piece_of_what_keeps_gears_something_is_lost() {
     let mut uncaught = Vec::new();
@@ -1027,7 +1041,7 @@ fn a_member_that_dies_is_done_without_and_a_spare_takes_its_place() {
         let now = content(&array, &mut worker);
         assert_eq!(now[1000..6000], some_bytes(5000, 8));
         array.stop().unwrap();
-        // The dead one comes back, and is not taken for a member.
+        // The dead device comes back, and does not count as a member.
         devices[1].dead.store(false, Ordering::SeqCst);
         let (array, report) = assemble(&dynamic(&devices), false).unwrap();
         assert!(report.clean && report.newly_failed.is_empty());
@@ -1035,11 +1049,11 @@ fn a_member_that_dies_is_done_without_and_a_spare_takes_its_place() {
     }
 }
 
-/// Found when several writers first lived in hundreds of arrays: who came while somebody else had a failure
-/// written down was answered before that was durable. Power failed, the member was there
-/// again, and nobody knew that it had missed something.
-/// A flush gives up the records of earlier changes and then writes a marker. If the marker
-/// fails, the given-up records no longer count, nor do the other records of the failed member.
+/// Found when several writers first lived in hundreds of arrays: a writer came while another thread
+/// recorded a failure, and was answered before the record was durable. Power failed, the member was
+/// back, and nothing showed the missed write. A flush gives up the records of earlier changes and
+/// then writes a marker. If the marker fails, the given-up records no longer count, nor do the
+/// other records of the failed member.
 #[test]
 fn a_member_that_fails_while_a_flush_marks_its_journal_leaves_no_record_counted() {
     let (array, devices, mut worker) = made("raid5", 4, 0);
@@ -1075,7 +1089,7 @@ fn a_write_that_a_member_missed_waits_for_whoever_is_writing_that_down() {
         while array.failures.load(Ordering::SeqCst) == 0 || array.devices()[0].is_some() {
             std::thread::yield_now();
         }
-        // The first has the book now, or soon.
+        // The first thread holds the book now, or soon.
         std::thread::sleep(std::time::Duration::from_millis(50));
         scope.spawn(|| {
             array
@@ -1108,8 +1122,7 @@ fn sectors_that_cannot_be_read_are_computed_and_written_again() {
         assert_eq!(content(&array, &mut worker), bytes, "{layout}");
         assert_eq!(array.status().state, "whole");
         assert!(kinds(&array).iter().all(|&kind| kind == "mended"));
-        // Without another there is nothing to compute it from: only what needs
-        // it fails.
+        // Without another member the sectors cannot be computed: only requests for them fail.
         array.fail(1).unwrap();
         devices[0].spoil(data);
         let needs =
@@ -1124,20 +1137,21 @@ fn sectors_that_cannot_be_read_are_computed_and_written_again() {
     }
 }
 
-/// A scrub of all of an array.
-fn scrubbed(array: &Array, worker: &mut Worker, mend: bool) -> Comparison {
+/// Scrubs the whole array.
+fn scrubbed(array: &Array, worker: &mut Worker, repair: Repair) -> Comparison {
     let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
     while let Some(from) = next {
-        next = array.scrub_step(worker, from, mend, &mut found).unwrap();
+        next = array.scrub_step(worker, from, repair, &mut found).unwrap();
     }
     found
 }
 
-/// Each member has sectors that cannot be read, where the others can: data, parity and copies.
+/// Makes sectors of each member unreadable, whose sources on the other members are readable: data,
+/// parity and copies.
 fn spoil_here_and_there(array: &Array, devices: &[Arc<Simulated>]) -> usize {
     let data = array.facts.data_at as usize / SECTOR;
     for (slot, device) in devices.iter().enumerate() {
-        // Chunks are of eight sectors: never two of a row.
+        // Chunks are of eight sectors: never two unreadable chunks of a row.
         (0..3).for_each(|run| device.spoil(data + 8 * (run * devices.len() + slot)));
     }
     3 * devices.len()
@@ -1156,8 +1170,8 @@ fn a_scrub_goes_on_where_a_sector_cannot_be_read_and_mends_it() {
                 .sum::<usize>()
         };
         let spoilt = spoil_here_and_there(&array, &devices);
-        // Only looking, data is mended as for a client; parity and copies are told of.
-        let found = scrubbed(&array, &mut worker, false);
+        // A scrub without repair mends data, as for a client; parity and copies are only reported.
+        let found = scrubbed(&array, &mut worker, Repair::Nothing);
         let left = bad(&devices);
         let parity = array.facts.rows.is_some();
         assert!(
@@ -1169,7 +1183,7 @@ fn a_scrub_goes_on_where_a_sector_cannot_be_read_and_mends_it() {
             found.mismatched_sectors >= left as u64 && found.first.is_empty() == (left == 0),
             "{layout}: {found:?}"
         );
-        let found = scrubbed(&array, &mut worker, true);
+        let found = scrubbed(&array, &mut worker, Repair::Proven);
         assert!(
             found.failed_reads >= left.min(1) as u64,
             "{layout}: {found:?}"
@@ -1179,7 +1193,7 @@ fn a_scrub_goes_on_where_a_sector_cannot_be_read_and_mends_it() {
             0,
             "{layout}: what cannot be read is written again"
         );
-        let found = scrubbed(&array, &mut worker, false);
+        let found = scrubbed(&array, &mut worker, Repair::Nothing);
         assert_eq!(
             (found.mismatched_sectors, found.failed_reads),
             (0, 0),
@@ -1208,7 +1222,7 @@ fn an_array_that_was_not_stopped_starts_beside_sectors_that_cannot_be_read() {
         assert_eq!(content(&array, &mut worker), bytes, "{layout}");
         assert_eq!(array.status().state, "whole", "{layout}");
         assert_eq!(
-            scrubbed(&array, &mut worker, false).mismatched_sectors,
+            scrubbed(&array, &mut worker, Repair::Nothing).mismatched_sectors,
             0,
             "{layout}"
         );
@@ -1233,7 +1247,7 @@ fn a_member_that_comes_back_is_filled_only_where_it_has_missed_something() {
         .unwrap_err()
         .to_string();
     assert!(wrong.contains("part of the array already"), "{wrong}");
-    // What it holds elsewhere is not touched: it is spoilt to show that.
+    // The repair must not read other sectors of the member: they are made unreadable to show that.
     let data = array.facts.data_at as usize;
     devices[2].lock().current[data..data + 8].fill(0xEE);
     assert_eq!(
@@ -1247,7 +1261,7 @@ fn a_member_that_comes_back_is_filled_only_where_it_has_missed_something() {
     assert_eq!(devices[2].lock().current[data..data + 8], [0xEE; 8]);
     let mut found = Comparison::default();
     let next = array
-        .scrub_step(&mut worker, Lbn(0), true, &mut found)
+        .scrub_step(&mut worker, Lbn(0), Repair::Data, &mut found)
         .unwrap();
     assert_eq!(
         (next, found.mismatched_sectors, found.first[0].slot),
@@ -1261,7 +1275,7 @@ fn writers_beside_each_other_keep_redundancy_right_while_members_fail_and_are_fi
     let (array, devices, mut worker) = made("raid6", 5, 0);
     let sectors = array.capacity().0;
     let ended = AtomicBool::new(false);
-    // Each has every fourth run of five sectors to itself, so that rows are shared.
+    // Each writer has every fourth run of five sectors to itself, so rows are shared.
     let mine = |writer: u64| (writer * 5..sectors - 5).step_by(20).collect::<Vec<u64>>();
     std::thread::scope(|scope| {
         let writers = (0..4).map(|writer| {
@@ -1313,7 +1327,7 @@ fn writers_beside_each_other_keep_redundancy_right_while_members_fail_and_are_fi
     let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
     while let Some(from) = next {
         next = array
-            .scrub_step(&mut worker, from, false, &mut found)
+            .scrub_step(&mut worker, from, Repair::Nothing, &mut found)
             .unwrap();
     }
     assert_eq!(found.mismatched_sectors, 0, "{found:?}");

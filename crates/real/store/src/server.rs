@@ -1,9 +1,8 @@
-//! An array over NBD, and as a block device of ublk: clients' sockets, the threads that serve
-//! them, and whoever looks after the array meanwhile.
+//! Serves an array over NBD, and as a block device of ublk.
 //!
-//! Threads that all clients share carry their requests out and answer: as many as
-//! 16 at a time, like nbdkit's. One thread more fills members and forgets regions;
-//! another runs what is to be told of failures.
+//! Threads shared by all clients carry out their requests and answer them: 16 threads, as in
+//! nbdkit. Another thread fills members and clears marks. One more reports events and runs the
+//! command of `on_failure`.
 
 mod control;
 mod disk;
@@ -36,76 +35,79 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-/// Requests that are carried out at a time.
+/// Number of concurrent requests.
 const WORKERS: usize = 16;
-/// How often signals and happenings are looked for.
+/// Interval between checks for signals and events.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often regions are looked at, and may be forgotten.
+/// Interval between calls of [`Array::tidy`].
 const TIDY: Duration = Duration::from_secs(1);
-/// For what is under way to end.
+/// Longest time to wait for requests in progress at the end.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// What somebody is to be told of who does not look: members fail or were missing when
-/// the array was assembled, it takes no changes any more, redundancy does not follow from
-/// the data, a spare is used, a member is filled.
+/// Kinds of events reported to the operator by `on_failure`: members fail or were missing when the
+/// array was assembled, the array halts, redundancy does not follow from the data, a spare is used,
+/// a member is filled.
 pub const TOLD: [&str; 6] = [
     "failed", "degraded", "halted", "mismatch", "spare", "filled",
 ];
 
-/// How an array is served.
+/// Options of serving.
 #[derive(Clone, Debug)]
 pub struct Serve {
-    /// Where clients come from.
+    /// Sockets for clients.
     pub listen: Vec<Listen>,
-    /// Whether it is a block device of this host as well; see [`check_ublk`].
+    /// True if the array is also a block device of this host; see [`check_ublk`].
     pub ublk: bool,
-    /// Where questions and orders come from.
+    /// Path of the control socket.
     pub control: PathBuf,
-    /// Where Prometheus finds its numbers.
+    /// Address of the page for Prometheus.
     pub metrics: Option<SocketAddr>,
-    /// Who may come in over TCP, and how connections are encrypted.
+    /// Admission of clients over TCP, and encryption of connections.
     pub admission: Admission,
-    /// Put members to standby that have not been used for so long; see
-    /// [`check_standby`](crate::check_standby).
+    /// Idle time before members are put to standby; see [`check_standby`](crate::check_standby).
     pub standby_after: Option<fullstroke_units::Duration>,
-    /// What a shell runs when something of [`TOLD`] happens.
+    /// Time limit of requests to an added device; zero for no limit.
+    pub member_timeout: Duration,
+    /// Shell command for events of the kinds in [`TOLD`].
     pub on_failure: Option<String>,
 }
 
-/// Where clients find it.
+/// Addresses of the served array.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Serving {
     /// URIs of NBD.
     pub uris: Vec<String>,
-    /// The block device.
+    /// Path of the block device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_device: Option<PathBuf>,
-    /// The socket for questions and orders.
+    /// Path of the control socket.
     pub control: PathBuf,
-    /// The page of numbers.
+    /// Address of the page for Prometheus.
     pub metrics: Option<String>,
-    /// Whether transfers go at the same time, by io_uring.
+    /// True if transfers are carried out at the same time, by io_uring.
     pub parallel: bool,
-    /// What who listens to the world should know.
+    /// Warnings about sockets open to other hosts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// What all threads know.
+/// Shared state of all threads.
 pub(crate) struct Server {
     pub(crate) array: Array,
     pub(crate) jobs: Jobs,
     pub(crate) counts: Counts,
-    /// If members are to be put to standby.
+    /// `None` if members are never put to standby.
     pub(crate) watch: Mutex<Option<Watch>>,
+    /// Time limit of requests to a member.
+    pub(crate) member_timeout: Duration,
     pub(crate) ends: AtomicBool,
 }
 
-/// Serves the array until it is told to stop, by `stop` or by an order; then
-/// stops it. `ready` is told when clients may come, `tell` of what happens.
+/// Serves the array until `stop` is set or a client of the control socket asks to stop; then stops
+/// the array. Calls `ready` when clients may connect, and `tell` for each event.
 ///
 /// # Errors
-/// Nobody can listen there; or the array could not be stopped in order.
+/// A socket cannot be opened, or the array could not be stopped properly.
 pub fn serve(
     array: Array,
     options: &Serve,
@@ -121,6 +123,7 @@ pub fn serve(
         jobs: Jobs::default(),
         counts: Counts::default(),
         watch: Mutex::new(watch),
+        member_timeout: options.member_timeout,
         ends: AtomicBool::new(false),
     });
     let mut listeners = Vec::new();
@@ -175,9 +178,9 @@ pub fn serve(
         server.tell_all(options, tell);
         sleep(LOOK);
     }
-    // What its file system has yet to write is still carried out.
+    // The file system on the block device may still write. These requests are carried out.
     drop(disk);
-    // No request is taken in any more; those that are under way end.
+    // No request is accepted from here on; those in progress end.
     server.ends.store(true, Ordering::SeqCst);
     clients.end_input();
     server.jobs.close(ENDING);
@@ -187,7 +190,8 @@ pub fn serve(
     }
     let stopped = server.array.stop();
     server.tell_all(options, tell);
-    // Devices are free before the last that is seen of the server goes.
+    // The devices must be free before the control socket disappears, because clients take that for
+    // the end of the server.
     server.array.release();
     drop(orders);
     stopped
@@ -206,6 +210,7 @@ fn exports(array: &Array) -> Result<Arc<Exports>, ArrayError> {
         | Features::WRITE_ZEROES
         | Features::MULTIPLE_CONNECTIONS;
     features.set(Features::TRIM, array.trims());
+    features.set(Features::READ_ONLY, array.is_read_only());
     let export = Export {
         description: status.layout,
         features,
@@ -237,7 +242,7 @@ impl Serves for Server {
 }
 
 impl Server {
-    /// Carries requests out until there are none any more, and will be none.
+    /// Carries out requests until the queue is closed and empty.
     fn work(&self) {
         let mut worker = Worker::new();
         let mut data = Vec::new();
@@ -247,8 +252,8 @@ impl Server {
         }
     }
 
-    /// Shifts, fills members, forgets regions, and puts to standby what is to be. While requests come, members are
-    /// filled, and soft states copied, half of the time.
+    /// Shifts gears, fills members, clears marks, and puts members to standby. While there are
+    /// requests, rebuilds and shifts take half of the time.
     fn keep(&self) {
         let mut worker = Worker::new();
         let start = Instant::now();
@@ -258,7 +263,7 @@ impl Server {
         while !self.ends.load(Ordering::SeqCst) {
             let began = Instant::now();
             let is_shifted = self.array.is_to_be_shifted();
-            // What is copied of a shift may be bounded.
+            // The rate of copying of a shift may be limited.
             let is_due = !is_shifted || began >= next_copy;
             let is_tended = is_due && self.array.is_to_be_tended();
             let tended = if is_tended {
@@ -270,7 +275,7 @@ impl Server {
                 Ok(true) if self.jobs.are_under_way() => sleep(began.elapsed()),
                 Ok(true) => {}
                 Ok(false) => sleep(LOOK),
-                // What it met is told as a happening, or shown; it may be better soon.
+                // The error is reported as an event, or shown in the status. The cause may pass.
                 Err(_) => sleep(TIDY),
             }
             if let Some(least) = self.array.copy_time().filter(|_| is_shifted && is_due) {
@@ -278,7 +283,7 @@ impl Server {
             }
             if tidied.elapsed() >= TIDY {
                 tidied = Instant::now();
-                // What it meets is told as a happening, and to whoever asks next.
+                // The error is reported as an event, and by the next request.
                 let _ = self.array.tidy();
             }
             let was_low = std::mem::replace(&mut is_low, self.array.gear() == Some(Gear::Low));
@@ -292,7 +297,7 @@ impl Server {
         }
     }
 
-    /// An array that was assembled without members says so once.
+    /// Reports the members missing since the assembly.
     fn say_what_is_missing(&self) {
         for (slot, status) in self.array.status().slots.into_iter().enumerate() {
             if status.state == "failed" {
@@ -312,7 +317,7 @@ impl Server {
         }
     }
 
-    /// Nobody waits for it.
+    /// Runs a command, and does not wait for its end.
     fn run(&self, command: &str, happening: &Happening) {
         let status = self.array.status();
         let begun = Command::new("sh")

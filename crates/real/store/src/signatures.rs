@@ -1,14 +1,14 @@
-//! Whose a device is, by what stands at the places where file systems, arrays,
-//! volume managers and partition tables leave their signatures.
+//! Finds the owner of a device, from the signatures of file systems, arrays, volume managers and
+//! partition tables.
 //!
-//! The places are those that `blkid` looks at (util-linux, libblkid), for what is
-//! found on Linux machines; each line of the table names where that is said.
+//! The places are those that `blkid` looks at (util-linux, libblkid), for formats of Linux
+//! machines. Comments in the table name the source of a place.
 
 use crate::Device;
 use std::io;
 use std::ops::Range;
 
-/// From where a place is counted.
+/// Origin of a place.
 #[derive(Clone, Copy, Debug)]
 enum From {
     /// The first byte.
@@ -17,7 +17,7 @@ enum From {
     End(u64),
 }
 
-/// Bytes by which somebody is known.
+/// Identifying bytes of an owner.
 struct Signature {
     owner: &'static str,
     from: From,
@@ -61,7 +61,7 @@ const SIGNATURES: &[Signature] = &[
     // s_magic of ext2_super_block, at 1024 + 56.
     at(EXT, 1080, &[0x53, 0xEF]),
     at("XFS", 0, b"XFSB"),
-    // super_block at 64 KiB, magic at 64 in it.
+    // super_block at 64 KiB, magic at byte 64 of it.
     at("btrfs", 0x1_0040, b"_BHRfS_M"),
     at("NTFS", 3, b"NTFS    "),
     at("exFAT", 3, b"EXFAT   "),
@@ -73,7 +73,7 @@ const SIGNATURES: &[Signature] = &[
     at("swap", 4086, b"SWAPSPACE2"),
     at("swap", 4086, b"SWAP-SPACE"),
     at("swap", 65526, b"SWAPSPACE2"),
-    // The label is in one of the first four sectors, its type 24 bytes in it.
+    // The label is in one of the first four sectors; its type is 24 bytes behind its start.
     at("LVM2", 24, b"LVM2 001"),
     at("LVM2", 536, b"LVM2 001"),
     at("LVM2", 1048, b"LVM2 001"),
@@ -128,8 +128,8 @@ const SIGNATURES: &[Signature] = &[
     before_end("a Promise array", 512, 991 * 512, b"Promise Technology, Inc."),
     before_end("a Promise array", 512, 951 * 512, b"Promise Technology, Inc."),
     before_end("a Promise array", 512, 3087 * 512, b"Promise Technology, Inc."),
-    // Magics of drbd_meta_data.h, 64 bytes behind the start of the last 4 KiB but for
-    // metadata of a device of its own, which has no data beside it.
+    // Magics of drbd_meta_data.h, 64 bytes behind the start of the last 4 KiB. A device that holds
+    // only metadata has them elsewhere, but no data beside them.
     before_end("DRBD", 1, 4096 - 60, &[0x83, 0x74, 0x02, 0x6B]),
     before_end("DRBD", 1, 4096 - 60, &[0x83, 0x74, 0x02, 0x6C]),
     before_end("DRBD", 1, 4096 - 60, &[0x83, 0x74, 0x02, 0x6D]),
@@ -193,18 +193,18 @@ const UBERBLOCKS: [[u8; 8]; 2] = [
     0x0000_0000_00BA_B10Cu64.to_le_bytes(),
     0x0000_0000_00BA_B10Cu64.to_be_bytes(),
 ];
-/// A ZFS label; two stand at either end.
+/// Size of a ZFS label; two labels stand at either end.
 const ZFS_LABEL_BYTES: u64 = 256 << 10;
-/// Its second half are uberblocks, of a KiB or more each.
+/// Size of the second half of a ZFS label: uberblocks, of 1 KiB or more each.
 const UBERBLOCKS_BYTES: u64 = 128 << 10;
 
-/// Where the array's own copies are, at either end: what `destroy` makes zeros of.
+/// Length of the part at either end with the array's own copies; `destroy` writes zeros there.
 pub(crate) const OWN_BYTES: u64 = 1 << 20;
-/// Where all signatures are, those of others too: what `create` makes zeros of. VMFS has
-/// one at 2 MiB.
+/// Length of the part at either end with all signatures; `create` writes zeros there. VMFS has a
+/// signature at 2 MiB.
 pub(crate) const LOOKED_AT_BYTES: u64 = 4 << 20;
 
-/// What the device belongs to, as far as that can be seen; each once.
+/// Returns the owners of the device, as far as signatures tell; each once.
 ///
 /// # Errors
 /// The device's.
@@ -214,7 +214,7 @@ pub fn owners(device: &dyn Device) -> io::Result<Vec<&'static str>> {
     let mut buffer = crate::device::Aligned::default();
     let mut head = vec![0; length as usize];
     let mut tail = head.clone();
-    // The end of the window is that of the device, as far as blocks allow.
+    // The window ends at the end of the device, as far as blocks allow.
     let tail_start = size
         .saturating_sub(length)
         .next_multiple_of(device.block_bytes());
@@ -250,17 +250,17 @@ pub fn owners(device: &dyn Device) -> io::Result<Vec<&'static str>> {
     Ok(found)
 }
 
-/// A device of up to this is read as a whole to find out whether it holds anything.
+/// Largest device to read as a whole in search of data.
 const READ_WHOLE_BYTES: u64 = 256 << 20;
-/// Of a larger one this much is read at its beginning, where superblock, bitmap and journal will be
-/// (the journal has at most 16 MiB), ...
+/// Length to read at the beginning of a larger device. Superblock, bitmap and journal will be there
+/// (the journal has at most 16 MiB).
 const READ_HEAD_BYTES: u64 = 24 << 20;
-/// ... and so many runs between there and its end, at even distances.
+/// Number of samples between there and the end of the device, at even distances.
 const SAMPLES: u64 = 256;
 const SAMPLE_BYTES: u64 = 64 << 10;
 
-/// The byte behind which something was found that is not zero: everywhere on a small device, on a large one at
-/// either end and in a sample of what is between.
+/// Returns the first nonzero byte. A small device is searched as a whole, a large one at either end
+/// and in samples between.
 ///
 /// # Errors
 /// The device's.
@@ -287,12 +287,12 @@ pub(crate) fn first_data(device: &dyn Device) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// The first byte from `at` on that may be other than zero.
+/// Returns the first possibly nonzero byte from `at` on.
 fn next_data(device: &dyn Device, at: u64) -> u64 {
     match device.next_data(at, device.bytes().saturating_sub(at)) {
         Ok(Some(run)) => run.start,
         Ok(None) => device.bytes().max(at),
-        // Not every file system knows its holes.
+        // Some file systems cannot report holes.
         Err(_) => at,
     }
 }
@@ -328,7 +328,7 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// The bytes from `start` on, if they are at either end.
+    /// Returns the bytes from `start` on, if they are at either end.
     fn at(&self, start: u64, length: usize) -> Option<&[u8]> {
         let head = self.head.get(start as usize..)?.get(..length);
         head.or_else(|| {
@@ -355,7 +355,7 @@ impl Window<'_> {
         found == Some(signature.bytes)
     }
 
-    /// Uberblocks in one of the four labels.
+    /// Finds uberblocks in one of the four labels.
     fn zfs(&self) -> Option<&'static str> {
         let end = self.size / ZFS_LABEL_BYTES * ZFS_LABEL_BYTES;
         let labels = [
@@ -389,9 +389,8 @@ impl Window<'_> {
         (found[..2] == [0x55, 0xAA] && found[2] <= 2 && sum == found[50]).then_some("a VIA array")
     }
 
-    /// A partition table of the old kind: its mark, and an entry in use whose
-    /// flag is one of the two that there are. Boot sectors of FAT have the mark,
-    /// too.
+    /// Recognises an MBR partition table by its mark, and by a used entry. All entries must have
+    /// one of the two possible flags. Boot sectors of FAT have the mark, too.
     fn mbr(&self) -> Option<&'static str> {
         let sector = self.at(0, 512)?;
         let entries = || sector[446..510].chunks_exact(16);
@@ -425,7 +424,7 @@ mod tests {
     fn each_signature_is_found_at_its_place_and_nothing_elsewhere() {
         let folder = tempfile::tempdir().unwrap();
         for (index, signature) in SIGNATURES.iter().enumerate() {
-            // Of sizes that are no multiple of what the end is rounded to.
+            // The sizes include some that are no multiple of the unit that the end is rounded to.
             let size = (8 << 20) + [0u64, 4096, 36 << 10][index % 3];
             let path = folder.path().join(index.to_string());
             let file = empty(&path, size);
@@ -495,7 +494,7 @@ mod tests {
         assert_eq!(owners_of(&path), ["an MBR partition table"]);
     }
 
-    /// What `blkid` calls a thing, and what it is called here.
+    /// A program with its arguments, the name of its result in `blkid`, and the name here.
     const PROGRAMS: &[(&str, &[&str], &str, &str)] = &[
         ("mkfs.ext4", &["-q", "-F"], "ext4", "ext2, ext3 or ext4"),
         ("mkfs.xfs", &["-q", "-f"], "xfs", "XFS"),

@@ -11,41 +11,41 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The mode of files: their owner's alone.
+/// Mode of files: only the owner may read and write.
 const OWNER: u32 = 0o600;
-/// No file is longer: ext4 has none of 16 TiB, and drives are larger.
+/// Largest length of a file. ext4 has no files of 16 TiB, and drives are larger.
 const FILE_BYTES_MAX: u64 = 8 << 40;
 
-/// Bytes in a file as long as the device, of which only what was written takes
-/// room. A device of more than 8 TiB has several: `drive`, `drive.1`, and so on.
+/// A device in a sparse file as long as the device; only written parts take room. A device of more
+/// than 8 TiB has several files: `drive`, `drive.1`, and so on.
 ///
-/// Behind the bytes is a tail, which has its room in the last file.
+/// Behind the bytes is a tail, whose room is in the last file.
 #[derive(Debug)]
 pub struct SparseFile {
     path: PathBuf,
-    /// Each of `file_bytes`, but for the last.
+    /// Files, each of `file_bytes`, except the last.
     files: Vec<File>,
     lengths: Lengths,
-    /// One for each file: they keep out a second server, a replay and `array create`.
+    /// Claims, one for each file. The claims keep out a second server, a replay and `array create`.
     _claims: Vec<Claim>,
 }
 
-/// How long the files of a device are.
+/// Lengths of the files of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lengths {
     /// The bytes without the tail.
     pub(crate) bytes: u64,
     pub(crate) tail: u64,
-    /// What a file has at most, without the tail.
+    /// Largest length of a file, without the tail.
     file_bytes: u64,
 }
 
-/// A part of a run of bytes that lies in one file.
+/// Part of a run of bytes in one file.
 struct Part {
     file: usize,
-    /// Where in that file.
+    /// First byte in the file.
     offset: u64,
-    /// Which bytes of the run.
+    /// Bytes within the run.
     of_run: Range<u64>,
 }
 
@@ -62,7 +62,7 @@ impl Lengths {
         self.bytes.div_ceil(self.file_bytes).max(1)
     }
 
-    /// The files of a device, and how long each is, with the tail and without.
+    /// Returns the files of a device, and the length of each, with the tail and without.
     fn of(self, path: &Path) -> impl Iterator<Item = (PathBuf, u64, u64)> {
         let path = path.to_owned();
         (0..self.files()).map(move |index| {
@@ -82,16 +82,15 @@ impl Lengths {
 }
 
 impl SparseFile {
-    /// Opens the files at `path`, or makes them, empty, for so many bytes and a tail behind
-    /// them.
+    /// Opens the files at `path`, or makes empty ones, for so many bytes and a tail behind these.
     ///
     /// # Errors
-    /// The host's: the folder is missing, say.
+    /// The host's, for example for a missing folder.
     pub fn open(path: &Path, bytes: u64, tail: u64) -> io::Result<SparseFile> {
         SparseFile::open_with(Lengths::new(bytes, tail), path)
     }
 
-    /// Opens the files at `path`, which have their length, for reads alone.
+    /// Opens the files at `path` read-only. The files must have their length.
     pub(crate) fn open_read_only(path: &Path, lengths: Lengths) -> io::Result<SparseFile> {
         let files = lengths.of(path).map(|(path, ..)| {
             let file = File::open(&path)?;
@@ -132,8 +131,7 @@ impl SparseFile {
         })
     }
 
-    /// What is the matter with the files at `path`, if they are not as they
-    /// should have been left. The tail may be missing.
+    /// Describes the fault of missing or too short files at `path`. The tail may be missing.
     pub(crate) fn complaint(path: &Path, lengths: Lengths) -> Option<String> {
         let mut files = lengths.of(path);
         files.find_map(|(path, _, length)| match fs::metadata(&path) {
@@ -149,7 +147,7 @@ impl SparseFile {
         })
     }
 
-    /// A run of bytes, file by file.
+    /// Cuts a run of bytes at the borders of files.
     fn parts(&self, start: u64, bytes: u64) -> impl Iterator<Item = Part> + use<> {
         let (file_bytes, end) = (self.lengths.file_bytes, start + bytes);
         let last = self.files.len() as u64 - 1;
@@ -174,8 +172,7 @@ impl SparseFile {
         })
     }
 
-    /// Where the next data or hole of a file begins; `None` behind the last
-    /// data.
+    /// Returns the first byte of the next data or hole of a file; `None` behind the last data.
     fn seek(&self, file: usize, to: SeekFrom) -> io::Result<Option<u64>> {
         match seek(&self.files[file], to) {
             Ok(byte) => Ok(Some(byte)),
@@ -193,7 +190,7 @@ impl SparseFile {
         let bytes = part.of_run.end - part.of_run.start;
         let file = &self.files[part.file];
         match fallocate(file, kind | FallocateFlags::KEEP_SIZE, part.offset, bytes) {
-            // Not every file system can.
+            // Some file systems have no fallocate.
             Err(Errno::OPNOTSUPP) => write_zeros(file, part.offset, bytes),
             result => Ok(result?),
         }
@@ -331,7 +328,7 @@ mod tests {
             let mut read = vec![0xEE; model.len()];
             device.read(0, &mut read).unwrap();
             prop_assert!(read == model);
-            // What takes no room reads as zeros.
+            // Bytes that take no room read as zeros.
             let (mut at, mut covered) = (0, vec![false; 40]);
             let bytes = 40 * SECTOR_BYTES;
             while let Some(run) = device.next_data(at, bytes - at).unwrap() {

@@ -1,20 +1,20 @@
-//! Members whose platters stand while nobody needs them. Nothing is sent to a disk
-//! unless somebody has asked for that.
+//! Stops the platters of idle members. Disks get no such commands unless the user has asked for
+//! standby.
 //!
-//! - [`Attended`] is a device that can be stopped: it knows whether it is in use, and
-//!   holds up who comes while it is being stopped.
-//! - [`Watch`] decides when, by the policies of simulated drives
-//!   ([`fullstroke_drive::spin_down`]). It has no clock: it is told `now`, and what
-//!   each device's [`Reading`] is.
-//! - [`Array::rest`] carries out what is due, [`Array::stand_by`] what is asked for now.
+//! - [`Attended`] is a stoppable device. An attended device counts its requests, and holds up new
+//!   requests during a stop.
+//! - [`Watch`] decides when to stop a device, by the policies of simulated drives
+//!   ([`fullstroke_drive::spin_down`]). A watch has no clock: the caller passes `now`, and the
+//!   [`Reading`] of each device.
+//! - [`Array::rest`] stops the due devices, [`Array::stand_by`] all devices now.
 //!
-//! # What wakes a disk that stands
-//! What moves its data: clients' reads and writes, the mark of a region on all members
-//! before its first write, superblocks when members change or the array is stopped,
-//! and filling. A flush does not: a disk is stopped only when all that it was given is
-//! durable, so that there is nothing to flush until it is used again. Regions are
-//! forgotten, and records given up, some seconds after the last write and so before the
-//! shortest time that is accepted; [`Array::stand_by`] has it done first.
+//! # Accesses that wake a disk
+//! These accesses wake a disk: clients' reads and writes, the mark of a region on all members
+//! before its first write, superblocks when members change or the array is stopped, and filling. A
+//! flush wakes no disk: a disk is stopped only when all its writes are durable, so there is nothing
+//! to flush until the next write. Marks are cleared, and journal records given up, some seconds
+//! after the last write. This is before the shortest accepted time. [`Array::stand_by`] does both
+//! first.
 
 use crate::array::Array;
 use crate::transfer::Direction;
@@ -30,49 +30,47 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// From full speed to standing platters and back, where nobody can ask the disk.
-/// Assumed: a little more than the manuals of `drives/` have at most, 30 s to stop and
-/// 25 s to start.
+/// Time from full speed to standing platters and back, if the disk cannot report its own. Assumed:
+/// a little more than the maxima in the manuals of `drives/`, 30 s to stop and 25 s to start.
 const ROUND_TRIP: Duration = Duration::from_secs(60);
 
-/// Looks behind which every region that nobody writes is forgotten: two more than it
-/// must have been quiet for.
+/// Number of calls of `tidy` after which every region without writes is clear: two more than the
+/// required quiet ones.
 const LOOKS: usize = 5;
 
-/// What is known of a device's use, and what stops it.
+/// Use of a device, and its means to stop.
 pub struct Standby {
     stops: Box<dyn Stops>,
-    /// Reads and writes that have begun.
+    /// Number of begun reads and writes.
     begun: AtomicU64,
     under_way: AtomicU32,
-    /// Beginnings and ends of writes, and how many there were when the last good flush
-    /// began.
+    /// Number of beginnings and ends of writes, and its value when the last successful flush began.
     written: AtomicU64,
     flushed: AtomicU64,
-    /// It is being stopped, by whoever holds the gate.
+    /// True while the holder of the gate stops the device.
     stopping: AtomicBool,
     gate: Mutex<()>,
     stands: AtomicBool,
 }
 
-/// An access that is under way, until it is dropped.
+/// An access in progress, ended when dropped.
 pub(crate) struct Use<'a>(&'a Standby, Option<Direction>);
 
-/// What a [`Watch`] is told of a device.
+/// State of a device for a [`Watch`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) begun: u64,
     pub(crate) is_busy: bool,
 }
 
-/// How an attempt to stop a device ended.
+/// Result of an attempt to stop a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
-    /// It stands now.
+    /// The device has stopped.
     Now,
-    /// It stood already.
+    /// The device stood already.
     Before,
-    /// It is in use, or has not made everything durable.
+    /// The device is in use, or has undurable writes.
     Busy,
 }
 
@@ -82,7 +80,7 @@ impl Standby {
             stops,
             begun: AtomicU64::new(0),
             under_way: AtomicU32::new(0),
-            // What happened to it before is not known.
+            // Earlier writes may not be durable.
             written: AtomicU64::new(1),
             flushed: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
@@ -91,15 +89,15 @@ impl Standby {
         }
     }
 
-    /// Whether it can be stopped.
+    /// Checks that the device can be stopped.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it cannot.
     pub(crate) fn check(&self) -> Result<(), StandbyError> {
         self.stops.check()
     }
 
-    /// It was stopped, and not used since.
+    /// True if the device was stopped and not used since.
     pub(crate) fn stands(&self) -> bool {
         self.stands.load(SeqCst)
     }
@@ -111,7 +109,7 @@ impl Standby {
         }
     }
 
-    /// A read or a write begins; not while the device is being stopped.
+    /// Begins a read or a write; waits while the device is being stopped.
     pub(crate) fn begin(&self, direction: Direction) -> Use<'_> {
         let entered = self.enter(Some(direction));
         self.begun.fetch_add(1, SeqCst);
@@ -122,8 +120,8 @@ impl Standby {
         entered
     }
 
-    /// Either it sees that the device is being stopped, or who stops it sees that
-    /// somebody is there.
+    /// Counts the access before the check of `stopping`, while `stop` sets `stopping` before it
+    /// reads the count. So either the access sees the stop, or the stop sees the access.
     fn enter(&self, direction: Option<Direction>) -> Use<'_> {
         loop {
             self.under_way.fetch_add(1, SeqCst);
@@ -135,7 +133,7 @@ impl Standby {
         }
     }
 
-    /// Makes durable what there is to be made so.
+    /// Makes all writes durable.
     fn flush(&self, device: &dyn Device) -> io::Result<()> {
         let _use = self.enter(None);
         let written = self.written.load(SeqCst);
@@ -147,8 +145,8 @@ impl Standby {
         Ok(())
     }
 
-    /// Stops it, unless it is in use, or has been used since its reading said `begun`, or
-    /// something is not durable.
+    /// Stops the device. A device in use, used since its reading `begun`, or with undurable writes
+    /// is not stopped.
     pub(crate) fn stop(&self, begun: Option<u64>) -> Result<Stopped, StandbyError> {
         let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         if self.stands() {
@@ -173,21 +171,21 @@ impl Standby {
 impl Drop for Use<'_> {
     fn drop(&mut self) {
         if self.1 == Some(Direction::Write) {
-            // A flush that began meanwhile does not count.
+            // A flush that began during the write does not cover it.
             self.0.written.fetch_add(1, SeqCst);
         }
         self.0.under_way.fetch_sub(1, SeqCst);
     }
 }
 
-/// A device that can be stopped.
+/// A stoppable device.
 pub struct Attended<D> {
     device: D,
     standby: Standby,
 }
 
 impl<D: Device> Attended<D> {
-    /// `device`, which `stops` can stop. Nothing is sent to it.
+    /// Wraps `device` with its means `stops` to stop. Nothing is sent to the device.
     pub fn new(device: D, stops: Box<dyn Stops>) -> Attended<D> {
         Attended {
             device,
@@ -244,7 +242,7 @@ impl<D: Device> Device for Attended<D> {
     }
 }
 
-/// When devices are to be stopped.
+/// Decides when devices are stopped.
 pub(crate) struct Watch {
     after: Duration,
     timers: BTreeMap<String, Timer>,
@@ -254,17 +252,17 @@ struct Timer {
     policy: Box<dyn SpinDown>,
     begun: u64,
     idle: Time,
-    /// When it was to be stopped in this idle time; once is enough.
+    /// Time of the request to stop in this idle period; one request is enough.
     asked: Option<Time>,
-    /// It did not do it.
+    /// True if the device refused to stop.
     refused: bool,
 }
 
 impl Watch {
-    /// Each behind an idle time of its own.
+    /// Makes a watch with the same idle time for each device.
     ///
     /// # Errors
-    /// Disks would do little but stop and start.
+    /// The time is too short: disks would do little but stop and start.
     pub(crate) fn new(after: Duration) -> Result<Watch, ArrayError> {
         policy(after).map(|_| Watch {
             after,
@@ -272,10 +270,10 @@ impl Watch {
         })
     }
 
-    /// What is to be stopped now. Who is seen for the first time is idle since now.
+    /// Returns true if the device is to be stopped now. The idle time of a new device begins now.
     ///
     /// # Errors
-    /// None that [`new`](Watch::new) has not had.
+    /// None beyond those of [`new`](Watch::new).
     pub(crate) fn look(
         &mut self,
         now: Time,
@@ -299,7 +297,7 @@ impl Watch {
             .is_some_and(|timer| timer.look(now, reading)))
     }
 
-    /// It did not do it, and is not asked again.
+    /// Notes the refusal of a device to stop. The device gets no further requests to stop.
     pub(crate) fn refused(&mut self, device: &str) {
         if let Some(timer) = self.timers.get_mut(device) {
             timer.refused = true;
@@ -343,17 +341,19 @@ fn policy(after: Duration) -> Result<Box<dyn SpinDown>, ArrayError> {
         .map_err(|error| ArrayError::Refused(format!("--standby-after: {}", error.message)))
 }
 
-/// Whether all of these can be stopped behind such a time; nothing is stopped.
+/// Checks that all devices can be stopped after the idle time `after`. Stops nothing.
 ///
 /// # Errors
-/// Which cannot, and why; or the time is too short.
+/// A device that cannot be stopped, with the reason; or the time is too short.
 pub fn check_standby(after: Duration, devices: &[Arc<dyn Device>]) -> Result<(), ArrayError> {
     policy(after)?;
     devices.iter().try_for_each(|device| can_stand(&**device))
 }
 
+/// Checks that a device can be stopped.
+///
 /// # Errors
-/// Why it cannot be stopped.
+/// The reason why it cannot.
 pub(crate) fn can_stand(device: &dyn Device) -> Result<(), ArrayError> {
     let checked = device
         .standby()
@@ -367,7 +367,7 @@ pub(crate) fn can_stand(device: &dyn Device) -> Result<(), ArrayError> {
 }
 
 impl Array {
-    /// Members and spares with their places; spares are counted behind.
+    /// Returns members and spares with their slots; spares are counted behind the members.
     fn all_devices(&self) -> Vec<(usize, Arc<dyn Device>)> {
         let members = self.devices();
         let present = members
@@ -378,7 +378,7 @@ impl Array {
         present.chain(spares).collect()
     }
 
-    /// Stops what is due.
+    /// Stops the due devices.
     ///
     /// # Errors
     /// A device could not be flushed.
@@ -414,11 +414,11 @@ impl Array {
         Ok(())
     }
 
-    /// Stops all members and spares now, but those that are in use. Answers what was
-    /// done, for people.
+    /// Stops all members and spares now, except those in use. Returns a description of the result,
+    /// for people.
     ///
     /// # Errors
-    /// One of them cannot be stopped: then none is; or did not.
+    /// A device cannot be stopped: then none is. Or a device failed to stop.
     pub(crate) fn stand_by(&self) -> Result<String, ArrayError> {
         let devices = self.all_devices();
         devices
@@ -427,7 +427,7 @@ impl Array {
         for _ in 0..LOOKS {
             self.tidy()?;
         }
-        // The second makes durable what the first has written.
+        // The first flush may write markers of the journals; the second makes them durable.
         self.make_durable()?;
         self.make_durable()?;
         let mut busy = Vec::new();

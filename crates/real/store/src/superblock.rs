@@ -1,6 +1,6 @@
-//! What each member says of itself and of its array.
+//! The superblock: the description of a member and its array on each member.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 0..8 | `fsarray1` |
 //! | 8..12 | version of the format, 1 or 2 |
@@ -12,29 +12,29 @@
 //! | 48..64 | this member |
 //! | 64.. | the body as JSON: of version 1 a [`Roster`], of version 2 an [`Own`] and a [`Roster`] |
 //!
-//! Numbers are little-endian. Two copies stand at 4 KiB from the start and 16
-//! KiB before the end; each change goes to the older one, and is flushed
-//! before the next goes to the other, so that one is always whole. Arrays of
-//! version 1 are read, and become version 2 when they are assembled.
+//! Numbers are little-endian. Two copies stand at 4 KiB from the start and 16 KiB before the end.
+//! Each change goes to the older copy, and is flushed before the next change goes to the other. So
+//! one copy is always whole. Arrays of version 1 are read, and become version 2 during their
+//! assembly.
 //!
 //! # Events
-//! A change of the roster is an event. Each event is written twice, as two
-//! numbers: first every member is told of the change, then every member is told
-//! that all others know of the change. Data are written after that. Each number
-//! has a random [id](Stamp), and names the id of the number before.
+//! A change of the roster is an event. Each event is written twice, as two numbers. First every
+//! member learns of the change, then every member learns that all others know of the change. Data
+//! is written after that. Each number has a random [id](Stamp), and contains the id of the number
+//! before.
 //!
-//! So a member that is one number behind was interrupted while it was told if its
-//! id is the one that the newest superblock names as the number before. A member that was
-//! restored from a backup of an earlier assembly is at least two numbers behind.
-//! Two members with the same number and different ids have been used apart from
-//! each other.
+//! An interrupted write of an event may leave a member one number behind. In this case the newest
+//! superblock names the member's id as the number before. A member restored from a backup of an
+//! earlier assembly is at least two numbers behind. Two members with the same number and different
+//! ids have been used apart from each other.
 //!
 //! # Doubts
-//! A member whose size, copies or their places are not as they were left was cut,
-//! or somebody else has written to it ([`Copies::doubts`]). A write that was torn
-//! by a loss of power leaves the mark at the beginning of a copy, since a sector is
-//! written whole: a copy without the mark was not torn, but overwritten or cut off.
+//! If the size of a member or its copies changed, the member was cut, or overwritten by another
+//! program ([`Copies::doubts`]). A write torn by a loss of power leaves the magic at the beginning
+//! of a copy, because a sector is written whole. So a copy without the magic was not torn, but
+//! overwritten or cut off.
 
+use crate::label::{self, Label};
 use crate::{ArrayError, Device};
 use fullstroke_units::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
@@ -43,21 +43,21 @@ use std::io::{self, Read as _};
 use std::str::FromStr;
 
 pub(crate) const MAGIC: [u8; 8] = *b"fsarray1";
-/// The version that is written; version 1 is read, too.
+/// Version of new superblocks; version 1 is read, too.
 const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 64;
-/// The room of a copy.
+/// Size of a copy.
 pub(crate) const SUPERBLOCK_BYTES: u64 = 16 << 10;
-/// Where the first copy stands. Before it is nothing, so that nobody takes the
-/// device for a boot disk.
+/// First byte of the first copy. The sectors before it stay zero, so no program takes the device
+/// for a boot disk.
 pub(crate) const START_BYTES: u64 = 4096;
 
-/// Names an array or a member among all others.
+/// Identifier of an array or a member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid([u8; 16]);
 
 impl Uuid {
-    /// A new one, by the host's randomness (RFC 9562, version 4).
+    /// Makes a new identifier from the host's randomness (RFC 9562, version 4).
     ///
     /// # Errors
     /// The host's.
@@ -69,12 +69,12 @@ impl Uuid {
         Ok(Uuid(bytes))
     }
 
-    /// Its sixteen bytes.
+    /// Returns the sixteen bytes.
     pub fn bytes(&self) -> &[u8; 16] {
         &self.0
     }
 
-    /// The one with these bytes.
+    /// Returns the identifier with these bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> Uuid {
         Uuid(bytes)
     }
@@ -125,54 +125,53 @@ impl<'de> Deserialize<'de> for Uuid {
     }
 }
 
-/// Which changes are written to the journal before they are made.
+/// Changes to write to the journal first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JournalPolicy {
-    /// All but rows that are written whole while all members are there.
+    /// All changes except writes of whole rows with all members present.
     #[default]
     Partial,
-    /// All.
+    /// All changes.
     All,
-    /// None: a loss of power may cost what a member held that is missing
-    /// afterwards.
+    /// No changes. If a member is missing after a loss of power, its data may be computed wrongly.
     None,
 }
 
-/// How one place of the array is filled.
+/// State of a slot of the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SlotState {
-    /// Its member holds what it should.
+    /// The member holds the right data.
     Alive,
-    /// It has no member that does.
+    /// The slot has no member with the right data.
     Failed,
-    /// Its member is being filled.
+    /// The member is being filled.
     Filling {
-        /// Below this it is.
+        /// Number of filled sectors.
         done_sectors: u64,
-        /// Only what it has missed is filled: see the bitmap.
+        /// True if only missed regions are filled: see the bitmap.
         missed_only: bool,
     },
 }
 
-/// Which event a superblock knows.
+/// Identification of the event of a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
-    /// Random: names this number of events among all that were ever counted.
+    /// Random identifier of this number of events.
     pub id: Uuid,
-    /// The id of the number before; none if that was counted by version 1.
+    /// Identifier of the number before; `None` if version 1 counted that number.
     pub before: Option<Uuid>,
     /// True if all members know of the change. Data may have been written since.
     pub is_known_to_all: bool,
 }
 
-/// What a superblock says of the device that it stands on.
+/// Description of the superblock's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Own {
     /// The device's size in bytes.
     pub bytes: u64,
-    /// The byte at which this copy stands.
+    /// First byte of this copy.
     pub copy_at: u64,
 }
 
@@ -183,24 +182,25 @@ struct Body<O, R> {
     roster: R,
 }
 
-/// One place of the array.
+/// A slot of the array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slot {
-    /// The member that is there, or was last.
+    /// Member in the slot, now or last.
     pub member: Uuid,
-    /// Where it was when it was last part of the array.
+    /// Name of the device when it was last part of the array.
     pub device: String,
     /// Sectors for data.
     pub sectors: u64,
-    /// How it is.
+    /// State of the slot.
     pub state: SlotState,
-    /// The count of events that first knew that it has failed; 0 unless it has.
+    /// Count of events in the first record of the failure; 0 unless the member has failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_at: u64,
-    /// The id of the event before that, which a member that held everything until it failed knows.
+    /// Identifier of the event before the failure. A member alive until its failure knows this
+    /// event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_after: Option<Uuid>,
-    /// What was measured of it when the array was made, if anything was.
+    /// Rates measured when the array was made; `None` without a measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
 }
@@ -209,105 +209,106 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// How fast a member reads, measured by timed reads where its data is.
+/// Rates of a member, measured by timed reads in its data area.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Of its outermost zone.
+    /// Rate of the outermost zone.
     pub outer_bytes_per_s: u64,
-    /// Of its innermost one.
+    /// Rate of the innermost zone.
     pub inner_bytes_per_s: u64,
     /// Outer over inner rate at the edges: a 95 % interval.
     pub ratio_interval: (f64, f64),
-    /// Zones that could be told apart.
+    /// Number of distinguishable zones.
     pub zones: u32,
-    /// How long that took.
+    /// Duration of the measurement.
     pub seconds: f64,
 }
 
-/// A member that waits for one to fail.
+/// A spare, for the place of a failed member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spare {
-    /// Which.
+    /// Identifier of the member.
     pub member: Uuid,
-    /// Where.
+    /// Name of the device.
     pub device: String,
 }
 
-/// Since when members stand: nothing was written to them, and they know of no event behind that.
+/// The low gear: standing members are not written to, and know of no later event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LowGear {
-    /// The count of events that first had it.
+    /// Count of events in the first record of the low gear.
     pub since: u64,
-    /// The places of the members that stand.
+    /// Slots of the standing members.
     pub standing: Vec<usize>,
 }
 
-/// The array, as each member has it written down.
+/// Description of the array, as recorded on each member.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Roster {
-    /// Its name, for people and clients.
+    /// Name of the array, for people and clients.
     pub name: String,
-    /// The layout's name.
+    /// Name of the layout.
     pub layout: String,
-    /// The layout's keys.
+    /// Keys of the layout.
     pub keys: serde_json::Map<String, serde_json::Value>,
-    /// Seconds since 1970 when it was made.
+    /// Time when the array was made, in seconds since 1970.
     pub created_s: u64,
-    /// Counts assemblies, stops and changes of members, each twice.
+    /// Number of assemblies, stops and changes of members, each counted twice.
     pub events: u64,
-    /// Which event that is; none in arrays of version 1.
+    /// Identification of the newest event; `None` in arrays of version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<Stamp>,
-    /// Whether it was stopped in order.
+    /// True if the array was stopped properly.
     pub clean: bool,
-    /// Which changes go through the journal.
+    /// Changes to write to the journal first.
     pub journal: JournalPolicy,
-    /// Where on each member the bitmap begins.
+    /// First byte of the bitmap on each member.
     pub bitmap_at: u64,
-    /// Sectors of a member that one bit stands for.
+    /// Sectors of a member for each bit.
     pub region_sectors: u64,
-    /// How many regions there are.
+    /// Number of regions.
     pub regions: u64,
-    /// Where on each member the journal begins.
+    /// First byte of the journal on each member.
     pub journal_at: u64,
-    /// Its length; 0 where there is no parity.
+    /// Length of the journal; 0 without parity.
     pub journal_bytes: u64,
-    /// Where on each member the data begins.
+    /// First byte of the data on each member.
     pub data_at: u64,
-    /// Requests of members are multiples of this.
+    /// Granularity of requests to members, in bytes.
     pub block_bytes: u64,
-    /// Since which count of events the bitmap knows what failed members have
-    /// missed; none while all are there.
+    /// Count of events at the beginning of the bitmap's record of missed regions; `None` while all
+    /// members are present.
     pub missed_since: Option<u64>,
-    /// The places, in order.
+    /// Slots, in order.
     pub slots: Vec<Slot>,
-    /// Members that wait.
+    /// Spares.
     pub spares: Vec<Spare>,
-    /// Whether an array with gears is in the low one; it counts as such while it rises.
+    /// Set while an array with gears is in the low gear or rising.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low_gear: Option<LowGear>,
 }
 
-/// How what a member knows compares with what is known of the array.
+/// Comparison of a member's superblock with the newest one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Knowledge {
-    /// It was part of the array to the end.
+    /// The member was part of the array to the end.
     Fresh,
-    /// It was told of the newest event, or was about to be: nobody has acted on that.
+    /// The member is one event behind, because the write of the event was interrupted. No data was
+    /// written after the event.
     Interrupted,
-    /// It has missed something, or nothing proves that it has not.
+    /// The member has missed an event, or may have missed one.
     Behind,
-    /// It was used without the others, and they without it.
+    /// The member and the others have been used apart from each other.
     Apart,
 }
 
 impl Roster {
-    /// The id of the newest event.
+    /// Returns the identifier of the newest event.
     pub(crate) fn event_id(&self) -> Option<Uuid> {
         self.stamp.map(|stamp| stamp.id)
     }
 
-    /// Counts on: the next superblock that is written has a number and an id of its own.
+    /// Counts one event, with an identifier of its own, for the next superblocks.
     pub(crate) fn next_event(&mut self, is_known_to_all: bool) -> io::Result<()> {
         let before = self.event_id();
         self.events += 1;
@@ -319,7 +320,7 @@ impl Roster {
         Ok(())
     }
 
-    /// What the member in `slot` knows, whose superblock has the roster `own`.
+    /// Compares the superblock of the member in `slot`, whose roster is `own`, with this one.
     pub(crate) fn knowledge(&self, slot: usize, own: &Roster) -> Knowledge {
         if own.events == self.events {
             return match own.event_id() == self.event_id() {
@@ -342,7 +343,7 @@ impl Roster {
         }
     }
 
-    /// Keeps the end of each device's path: these names are only for people.
+    /// Shortens the devices' paths to their last characters. The names are only for people.
     fn shorten_names(&mut self, most: usize) {
         let slots = self.slots.iter_mut().map(|slot| &mut slot.device);
         let spares = self.spares.iter_mut().map(|spare| &mut spare.device);
@@ -357,8 +358,8 @@ impl Roster {
         }
     }
 
-    /// An error if a superblock could be too small for this array one day: when as many members as it
-    /// survives have failed and are filled again.
+    /// Returns an error if a superblock could become too small for this array: when as many members
+    /// as the array survives have failed and are filled again.
     pub(crate) fn check_room(&self, survived: usize, has_gears: bool) -> Result<(), ArrayError> {
         let id = Uuid::from_bytes([0xFF; 16]);
         let mut fullest = self.clone();
@@ -380,7 +381,8 @@ impl Roster {
             since: EVENTS_MOST,
             standing: (0..self.slots.len()).collect(),
         });
-        // So that the number of members that fit does not depend on what their devices are called.
+        // Names count with a fixed length, so the number of members that fit does not depend on
+        // their devices' names.
         let name = "x".repeat(NAME_LEAST_BYTES);
         for slot in &mut fullest.slots {
             slot.device.clone_from(&name);
@@ -410,44 +412,49 @@ impl Roster {
     }
 }
 
-/// No array counts so many events: each takes some flushes.
+/// Upper bound of the count of events: no array reaches this number, because each event takes some
+/// flushes.
 const EVENTS_MOST: u64 = 999_999_999_999;
-/// So much of a device's path is kept in any case.
+/// Number of bytes of a device's path to keep in any case.
 const NAME_LEAST_BYTES: usize = 24;
 
 /// A member's superblock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Superblock {
-    /// The array.
+    /// Identifier of the array.
     pub array: Uuid,
-    /// This member.
+    /// Identifier of this member.
     pub member: Uuid,
-    /// What it says of its device; nothing in version 1.
+    /// Description of the device; `None` in version 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own: Option<Own>,
-    /// What it knows.
+    /// Description of the array.
     pub roster: Roster,
 }
 
-/// What is read from a device.
+/// The superblocks of a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Copies {
-    /// The newer of the copies that are whole.
+    /// The newer of the whole copies.
     pub superblock: Superblock,
-    /// Which that is: 0 is the one at the start.
+    /// Index of the newer copy: 0 is the copy at the start.
     pub newest: usize,
-    /// Whether each is whole.
+    /// True for each copy that is whole.
     pub whole: [bool; 2],
-    /// Why the device may not hold what its superblock says: its size, or a copy that is not where it
-    /// was written. Empty if nothing speaks against it.
+    /// Reasons why the device may not hold its superblock's data: its size, or a missing copy.
+    /// Empty without doubts.
     pub doubts: Vec<String>,
+    /// Member in the device's [label](crate::label); `None` if the device has no label of this
+    /// array.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<Uuid>,
 }
 
 impl Superblock {
-    /// As it stands on the device, in a copy's room. Paths of devices are shortened if they do not fit.
+    /// Encodes the superblock with the size of a copy. Paths of devices are shortened if necessary.
     ///
     /// # Errors
-    /// It does not fit: too many members, or a long name or many keys.
+    /// The superblock is too long: too many members, or a long name or many keys.
     pub fn encode(&self) -> Result<Vec<u8>, ArrayError> {
         let mut bytes = self.encoded()?;
         for most in [96, 48, NAME_LEAST_BYTES, 8] {
@@ -469,7 +476,7 @@ impl Superblock {
         Ok(bytes)
     }
 
-    /// The same for a copy on a device, of which it says where it stands.
+    /// Adds the description of the device and of the copy's place.
     pub(crate) fn on(mut self, device: &dyn Device, copy: usize) -> Superblock {
         let bytes = device.bytes();
         self.own = Some(Own {
@@ -479,7 +486,7 @@ impl Superblock {
         self
     }
 
-    /// However long it is.
+    /// Encodes the superblock with any length.
     fn encoded(&self) -> Result<Vec<u8>, ArrayError> {
         let roster = &self.roster;
         let (version, body) = match &self.own {
@@ -500,11 +507,10 @@ impl Superblock {
         Ok(bytes)
     }
 
-    /// `None` if this is none, or not as it was written; an error if it is of a
-    /// version that is not known here.
+    /// Decodes a superblock. Returns `None` if the bytes are none, or are damaged.
     ///
     /// # Errors
-    /// The version.
+    /// The version is not known.
     pub fn decode(bytes: &[u8]) -> Result<Option<Superblock>, ArrayError> {
         let Some(header) = bytes
             .get(..HEADER_BYTES)
@@ -554,8 +560,8 @@ impl Superblock {
     }
 }
 
-/// Of all but the magic, the version and itself: of a version that is not known
-/// that much must be told.
+/// Returns the check sum of all bytes but the magic, the version and the sum itself. The version is
+/// left out, so an unknown version is recognised as such and does not look like damage.
 fn check_sum(bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes[12..16]);
@@ -563,12 +569,12 @@ fn check_sum(bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Where the copy at the end stands on a device of so many bytes.
+/// Returns the first byte of the copy at the end of a device with so many bytes.
 pub(crate) fn end_copy(bytes: u64) -> u64 {
     bytes / 4096 * 4096 - SUPERBLOCK_BYTES
 }
 
-/// Where a copy stands on a device of so many bytes.
+/// Returns the first byte of a copy on a device with so many bytes.
 pub(crate) fn place(copy: usize, bytes: u64) -> u64 {
     if copy == 0 {
         START_BYTES
@@ -577,12 +583,12 @@ pub(crate) fn place(copy: usize, bytes: u64) -> u64 {
     }
 }
 
-/// What stands at the place of a copy.
+/// Content at the place of a copy.
 enum Copy {
     Whole(Box<Superblock>),
-    /// Its mark is there: a write was torn.
+    /// The magic is there, but the rest does not match: a write was torn.
     Torn,
-    /// Nothing, or something else.
+    /// Zeros, or other data.
     Absent,
     Unread(io::Error),
 }
@@ -595,7 +601,7 @@ impl Copy {
             return Ok(Copy::Unread(error));
         }
         Ok(match Superblock::decode(bytes)? {
-            // A copy of another device, or of a partition that ends where this device ends.
+            // The copy is of another device, or of a partition that ends where this device ends.
             Some(found) if found.own.is_some_and(|own| own.copy_at != at) => Copy::Absent,
             Some(found) => Copy::Whole(Box::new(found)),
             None if bytes[..8] == MAGIC => Copy::Torn,
@@ -611,10 +617,10 @@ impl Copy {
     }
 }
 
-/// The superblock of a device, if it has one.
+/// Reads the superblocks of a device; `None` without any.
 ///
 /// # Errors
-/// The device's, or a version that is not known here.
+/// The device's, or an unknown version.
 pub fn read(device: &dyn Device) -> Result<Option<Copies>, ArrayError> {
     let bytes = device.bytes();
     if bytes < START_BYTES + 2 * SUPERBLOCK_BYTES {
@@ -643,15 +649,28 @@ pub fn read(device: &dyn Device) -> Result<Option<Copies>, ArrayError> {
             None => Ok(None),
         };
     };
+    let label = Label::read(device, &superblock.roster)
+        .filter(|label| label.array == superblock.array)
+        .map(|label| label.member);
+    let mut doubts = doubts(device, &copies, superblock)?;
+    if let Some(label) = label.filter(|label| *label != superblock.member) {
+        doubts.push(format!(
+            "its superblocks say that it is member {}, and its label, at byte {}, that it is member {label}: its \
+             superblocks were written by somebody else",
+            superblock.member,
+            label::place(&superblock.roster)
+        ));
+    }
     Ok(Some(Copies {
         superblock: superblock.clone(),
         newest,
         whole,
-        doubts: doubts(device, &copies, superblock)?,
+        doubts,
+        label,
     }))
 }
 
-/// What speaks against a device: its size, or a copy that is not there.
+/// Returns the doubts about a device: its size, or a missing copy.
 fn doubts(
     device: &dyn Device,
     copies: &[Copy; 2],
@@ -665,7 +684,7 @@ fn doubts(
         .iter()
         .find(|slot| slot.member == newest.member);
     let data_end = slot.map(|slot| roster.data_at + slot.sectors * SECTOR_BYTES);
-    // Version 1 does not say how large the device was, but how much of it is data.
+    // Version 1 does not record the size of the device, but the size of the data.
     let expected = match newest.own {
         Some(own) => own.bytes,
         None => data_end.map_or(0, |end| end + SUPERBLOCK_BYTES),
@@ -690,7 +709,7 @@ fn doubts(
         ));
     }
     if matches!(copies[1], Copy::Absent) && !was_cut {
-        // A device that has grown has it where its end was before.
+        // On a device that has grown, the last copy is at the former end.
         let before = match newest.own {
             Some(own) => end_copy(own.bytes),
             None => data_end.unwrap_or(0),
@@ -707,7 +726,7 @@ fn doubts(
     Ok(doubts)
 }
 
-/// Writes one copy. To be flushed before the next.
+/// Writes one copy. The caller flushes the device before the next write.
 pub(crate) fn write(device: &dyn Device, copy: usize, encoded: &[u8]) -> io::Result<()> {
     let mut buffer = crate::device::Aligned::default();
     let bytes = buffer.of(encoded.len());
@@ -777,7 +796,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The same as version 2 has it, with all that version 1 does not know.
+    /// A superblock of version 2, with all its new fields.
     fn sample_of_version_2(events: u64) -> Superblock {
         let mut sample = sample(events);
         sample.own = Some(Own {
@@ -801,7 +820,8 @@ pub(crate) mod tests {
             assert_eq!(Superblock::decode(&encoded).unwrap(), Some(sample));
             let length =
                 HEADER_BYTES + u32::from_le_bytes(encoded[12..16].try_into().unwrap()) as usize;
-            // The version is told rather than doubted, once the sum is right.
+            // A flipped bit in the version is reported as an unknown version, because the sum is
+            // right.
             for bit in (0..length * 8).step_by(3) {
                 let mut flipped = encoded.clone();
                 flipped[bit / 8] ^= 1 << (bit % 8);
@@ -819,7 +839,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A member as each version of the format has it: what arrays that are there say.
+    /// A superblock of each version of the format, as existing arrays have it.
     const GOLDEN: [&str; 2] = [
         include_str!("superblock/version1.hex"),
         include_str!("superblock/version2.hex"),

@@ -5,67 +5,67 @@ mod ring;
 use crate::Device;
 use crate::buffers::Buffers;
 use crate::standby::Use;
+use crate::timed::Limit;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use fullstroke_volume::Place;
 use ring::Ring;
 use std::io;
 use std::sync::Arc;
 
-/// How often a transfer that failed is tried again before its member counts as
-/// failed.
+/// Number of retries of a failed transfer before its member counts as failed.
 const RETRIES: usize = 2;
 
-/// The members' devices, in order; none where one is missing.
+/// Devices of the members, in order; `None` for a missing member.
 pub(crate) type Devices = Vec<Option<Arc<dyn Device>>>;
 
-/// A run of a member's bytes, and the memory that it comes from or goes to.
+/// A run of a member's bytes, and the memory of its source or target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
     pub(crate) slot: usize,
-    /// On the device.
+    /// First byte on the device.
     pub(crate) at: u64,
     pub(crate) place: Place,
     pub(crate) sectors: Sectors,
 }
 
-/// A transfer that failed, and failed again.
+/// A transfer with failures in all attempts.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) transfer: Transfer,
     pub(crate) error: io::Error,
 }
 
-/// Which way.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Read,
     Write,
 }
 
-/// Carries transfers out: by io_uring, all at a time, or one after the other.
+/// Carries transfers out: by io_uring all at a time, or one after the other.
 pub(crate) struct Carrier {
     ring: Option<Ring>,
 }
 
 impl Carrier {
-    /// With io_uring where the kernel has it.
+    /// Returns a carrier with io_uring, if the kernel has it.
     pub(crate) fn new() -> Carrier {
         Carrier {
             ring: Ring::new().ok(),
         }
     }
 
-    /// Without it.
+    /// Returns a carrier without io_uring.
     pub(crate) fn one_by_one() -> Carrier {
         Carrier { ring: None }
     }
 
-    /// Whether transfers go at the same time.
+    /// True if transfers are carried out at the same time.
     pub(crate) fn is_parallel(&self) -> bool {
         self.ring.is_some()
     }
 
-    /// All of `transfers`, and what of them failed.
+    /// Carries out all `transfers`. Returns the failed ones.
     pub(crate) fn carry(
         &mut self,
         direction: Direction,
@@ -74,20 +74,27 @@ impl Carrier {
         buffers: &mut Buffers<'_>,
     ) -> Vec<Failed> {
         let files = |transfer: &Transfer| devices[transfer.slot].as_ref()?.descriptor();
+        // A write to the page cache does not wait for a disk, so the ring has no advantage there.
         let waits = |transfer: &Transfer| {
             let device = devices[transfer.slot].as_ref();
             device.is_some_and(|device| direction == Direction::Read || !device.is_cached())
         };
-        let by_ring = transfers.len() > 1
-            && transfers.iter().any(waits)
-            && transfers.iter().all(|transfer| files(transfer).is_some());
+        let limit = |transfer: &Transfer| devices[transfer.slot].as_ref()?.limit();
+        let shortest = transfers.iter().filter_map(limit).map(Limit::each).min();
+        // With a limit the ring costs less than another thread, also for one transfer.
+        let is_worth = transfers.len() > 1 && transfers.iter().any(waits) || shortest.is_some();
+        let by_ring = is_worth && transfers.iter().all(|transfer| files(transfer).is_some());
         let standby = |transfer: &Transfer| devices[transfer.slot].as_ref()?.standby();
         let mut left: Vec<usize> = match &mut self.ring {
             Some(ring) if by_ring => {
                 let attended = transfers.iter().filter_map(standby);
                 let uses: Vec<Use<'_>> = attended.map(|standby| standby.begin(direction)).collect();
-                let left = ring.carry(direction, transfers, &files, buffers);
+                let (left, hung) =
+                    ring.carry_within(shortest, direction, transfers, &files, buffers);
                 drop(uses);
+                for limit in hung.iter().filter_map(|&index| limit(&transfers[index])) {
+                    limit.hang();
+                }
                 left
             }
             _ => (0..transfers.len()).collect(),
@@ -104,7 +111,7 @@ impl Carrier {
     }
 }
 
-/// Does something again that fails, before it counts as failed.
+/// Repeats a failing action up to [`RETRIES`] times.
 pub(crate) fn persistently<E>(mut act: impl FnMut() -> Result<(), E>) -> Result<(), E> {
     let mut result = act();
     for _ in 0..RETRIES {
@@ -134,7 +141,7 @@ fn carry_one(
 }
 
 impl Transfer {
-    /// Its length.
+    /// Length of the transfer in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.sectors.0 * SECTOR_BYTES
     }

@@ -1,67 +1,91 @@
-//! Holds parity and copies against the data that they follow from.
+//! Compares parity and copies with their data.
 //!
-//! No knowledge of any layout is needed for that: a plan that writes what is
-//! there already says what parity and copies should be, and where.
+//! The comparison knows no layout: it plans a write of the present data. The plan tells the right
+//! parity and copies, and their places.
 
 use crate::ArrayError;
 use crate::array::{ATTEMPTS, Array, Worker};
 use crate::buffers::{Buffers, RequestBytes};
 use crate::bytes::{Differing, differing};
 use crate::device::Aligned;
+use crate::judge::{Repair, judge};
 use crate::transfer::{Direction, Transfer, persistently};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Content, Detail, Plan};
 use serde::Serialize;
 
-/// What is read at once.
+/// Size of a read: 1 MiB.
 const BATCH_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
-/// How many mismatches are listed; all are counted.
+/// Largest number of listed mismatches; all are counted.
 const LISTED: usize = 16;
 
-/// What makes a plan, again if a member has changed since.
+/// Makes a plan; another call makes a new plan after a change of a member.
 type Makes<'a> = dyn FnMut(&mut Plan) -> Result<(), ArrayError> + 'a;
 
-/// What a comparison of redundancy with data has found.
+/// Results of a comparison of redundancy with data.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct Comparison {
-    /// Sectors of the array's addresses that were compared.
+    /// Compared sectors of the array's addresses.
     pub compared_sectors: u64,
-    /// Sectors of parity and copies that did not follow from the data, those among them that
-    /// could not be read.
+    /// Sectors of parity, copies or data in contradiction to the rest, or unreadable.
     pub mismatched_sectors: u64,
-    /// Reads of data, parity and copies that failed, of up to a MiB each. Data is computed from
-    /// the others and written again, as when a client reads it; the rest only if it is to be
-    /// mended.
+    /// Mismatched sectors left as they are, because nothing proves which of the sectors is wrong.
+    pub undecided_sectors: u64,
+    /// Mismatched sectors written again.
+    pub repaired_sectors: u64,
+    /// Failed reads of data, parity and copies, of up to 1 MiB each. Unreadable data is computed
+    /// from the other members and written again, as for a client's read. Unreadable redundancy is
+    /// written again only if the scrub may repair.
     pub failed_reads: u64,
-    /// The first of them, one for each run.
+    /// The first mismatches, one for each run of sectors.
     pub first: Vec<Mismatch>,
 }
 
-/// A run of parity or of a copy that does not follow from the data.
+/// A run of sectors of a member in contradiction to the other members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
-    /// The place of the member that holds it.
+    /// Slot of the member.
     pub slot: usize,
-    /// The run's first sector on that member, counted from its data.
+    /// First sector of the run on the member, counted from its data.
     pub lbn: Lbn,
+    /// Address of the run in the array, in sectors. For parity: the address of the row's first data
+    /// in the same column. `None` in arrays with gears.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<Lbn>,
+    /// True if nothing proves this run wrong.
+    pub undecided: bool,
+}
+
+impl Comparison {
+    fn note(&mut self, mismatch: Mismatch, sectors: u64, is_written: bool) {
+        self.mismatched_sectors += sectors;
+        if is_written {
+            self.repaired_sectors += sectors;
+        } else if mismatch.undecided {
+            self.undecided_sectors += sectors;
+        }
+        if self.first.len() < LISTED {
+            self.first.push(mismatch);
+        }
+    }
 }
 
 impl Array {
-    /// Compares on from address `next`, over about a MiB, and mends what it finds
-    /// if `mend`: parity and copies are made to follow from the data. Which of
-    /// them is wrong, nobody knows. Answers where to go on; nothing at the end.
-    /// In arrays with gears it is rows that are counted, native ones and then those
-    /// of the soft state.
+    /// Continues a comparison at address `next`, over about 1 MiB, and writes wrong sectors again
+    /// as far as `repair` allows. Of three and more copies the majority decides. P and Q of a row
+    /// identify the wrong member. With two copies, with one parity, and in arrays with gears
+    /// nothing decides. Returns the next address; `None` at the end. Arrays with gears count rows
+    /// instead of addresses: native rows first, then rows of the soft state.
     ///
     /// # Errors
-    /// Members are missing, so that there is nothing to compare with; data that cannot
-    /// be read and not be computed.
+    /// Members are missing, so there is nothing to compare with. Or data can neither be read nor be
+    /// computed.
     pub fn scrub_step(
         &self,
         worker: &mut Worker,
         next: Lbn,
-        mend: bool,
+        repair: Repair,
         found: &mut Comparison,
     ) -> Result<Option<Lbn>, ArrayError> {
         let _alone = self.alone();
@@ -78,7 +102,7 @@ impl Array {
         }
         if self.facts.gears.is_some() {
             return self
-                .check_rows(worker, next.0, mend, found)
+                .check_rows(worker, next.0, repair, found)
                 .map(|next| next.map(Lbn));
         }
         let left = self.capacity().0.saturating_sub(next.0);
@@ -87,13 +111,13 @@ impl Array {
             sectors: Sectors(left.min(BATCH_SECTORS)),
         });
         if left > 0 {
-            self.compare(worker, part, mend, found)?;
+            self.compare(worker, part, Some(repair), found)?;
         }
         Ok((part.end().0 < self.capacity().0 && left > 0).then_some(part.end()))
     }
 
-    /// Makes redundancy follow from the data in these regions. Data that cannot be read is computed
-    /// from redundancy first, as it would be for a client.
+    /// Makes redundancy follow from the data in these regions. Unreadable data is first computed
+    /// from redundancy, as for a client.
     pub(crate) fn mend_regions(
         &self,
         worker: &mut Worker,
@@ -113,7 +137,7 @@ impl Array {
                     self.compare(
                         worker,
                         Extent::new(at, step.min(end - at)),
-                        true,
+                        None,
                         &mut found,
                     )?;
                 }
@@ -122,8 +146,8 @@ impl Array {
         Ok(found)
     }
 
-    /// The array's addresses that have something in a region of the members, in
-    /// whole rows; each once.
+    /// Returns the array's addresses with data in a region of the members, in whole rows, each
+    /// once.
     fn addresses_of(&self, region: u32) -> Vec<Extent> {
         let Some(bitmap) = &self.bitmap else {
             return Vec::new();
@@ -150,11 +174,14 @@ impl Array {
         merged
     }
 
+    /// Compares one part. With `repair` the wrong sectors are determined. Without it redundancy is
+    /// made to follow from the data, as after a loss of power: any version is valid then, because
+    /// none is older than the last flush.
     fn compare(
         &self,
         worker: &mut Worker,
         extent: Extent,
-        mend: bool,
+        repair: Option<Repair>,
         found: &mut Comparison,
     ) -> Result<(), ArrayError> {
         found.compared_sectors += extent.sectors.0;
@@ -182,18 +209,75 @@ impl Array {
             request: RequestBytes::From(data),
             scratch: wanted,
         };
-        // Where there is parity, the data is what was just read from there.
+        // With parity, the data in the buffer was just read from this very place.
         let follows = |content| self.facts.rows.is_none() || content != Content::Data;
-        self.compare_written(worker, (&plan, &mut buffers), &follows, mend, found)
+        let Some(repair) = repair else {
+            let plan = (&plan, &mut buffers);
+            return self.compare_written(worker, plan, &follows, Repair::Data, found);
+        };
+        let mut first = Comparison::default();
+        let looks = (&plan, &mut buffers);
+        self.compare_written(worker, looks, &follows, Repair::Nothing, &mut first)?;
+        found.failed_reads += first.failed_reads;
+        match first.mismatched_sectors {
+            0 => Ok(()),
+            _ => self.judge(extent.start, (&plan, &buffers), repair, found),
+        }
     }
 
-    /// Holds what the plan would write against what stands there.
+    /// Determines the wrong sectors among contradicting ones, and repairs as far as `repair`
+    /// allows.
+    fn judge(
+        &self,
+        start: Lbn,
+        (plan, buffers): (&Plan, &Buffers<'_>),
+        repair: Repair,
+        found: &mut Comparison,
+    ) -> Result<(), ArrayError> {
+        let devices = self.devices();
+        let at = |lbn: Lbn| self.facts.data_at + lbn.0 * SECTOR_BYTES;
+        let mut buffer = Aligned::default();
+        let mut read = |slot: usize, lbn: Lbn, sectors: Sectors| {
+            let bytes = buffer.of(sectors.bytes().0 as usize);
+            let device = devices[slot].as_ref();
+            let read =
+                device.is_some_and(|device| persistently(|| device.read(at(lbn), bytes)).is_ok());
+            Ok::<_, ArrayError>(read.then(|| bytes.to_vec()))
+        };
+        // A scrub begins only with all members present; one may have failed since.
+        let is_whole = !self.planner().is_impaired();
+        let findings = judge(plan, buffers, start, is_whole, &mut read)?;
+        for finding in findings {
+            let sectors = finding.sectors();
+            let mismatch = Mismatch {
+                slot: finding.member,
+                lbn: finding.lbn,
+                address: Some(finding.address),
+                undecided: !finding.is_proven,
+            };
+            let is_written = repair.writes(finding.is_proven);
+            found.note(mismatch, sectors, is_written);
+            let Some(device) = devices[finding.member].as_ref().filter(|_| is_written) else {
+                continue;
+            };
+            let right = buffer.of(finding.right.len());
+            right.copy_from_slice(&finding.right);
+            if let Err(error) = persistently(|| device.write(at(finding.lbn), right)) {
+                let why = format!("it could not be written: {error}");
+                self.drop_member(finding.member, &why, error)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the bytes of the planned write with the present bytes. This proves only one fault:
+    /// unreadable sectors must be written again.
     fn compare_written(
         &self,
         worker: &mut Worker,
         (plan, buffers): (&Plan, &mut Buffers<'_>),
         follows: &dyn Fn(Content) -> bool,
-        mend: bool,
+        repair: Repair,
         found: &mut Comparison,
     ) -> Result<(), ArrayError> {
         let mut present = Aligned::default();
@@ -212,16 +296,17 @@ impl Array {
             let at = self.facts.data_at + piece.lbn.0 * SECTOR_BYTES;
             let present = present.of(piece.sectors.bytes().0 as usize);
             let wanted = buffers.at(piece.place, piece.sectors);
-            let difference = match persistently(|| device.read(at, present)) {
-                Ok(()) => differing(present, wanted),
-                // What cannot be read does not follow; to write it again may help.
-                Err(_) => {
-                    found.failed_reads += 1;
-                    Some(Differing {
-                        first: 0,
-                        sectors: piece.sectors.0,
-                    })
-                }
+            let is_read = persistently(|| device.read(at, present)).is_ok();
+            let difference = if is_read {
+                differing(present, wanted)
+            } else {
+                // An unreadable piece counts as a mismatch, because another write may make it
+                // readable.
+                found.failed_reads += 1;
+                Some(Differing {
+                    first: 0,
+                    sectors: piece.sectors.0,
+                })
             };
             let Some(Differing {
                 first,
@@ -230,14 +315,15 @@ impl Array {
             else {
                 continue;
             };
-            found.mismatched_sectors += count;
-            if found.first.len() < LISTED {
-                found.first.push(Mismatch {
-                    slot,
-                    lbn: piece.lbn + Sectors(first),
-                });
-            }
-            if mend {
+            let mismatch = Mismatch {
+                slot,
+                lbn: piece.lbn + Sectors(first),
+                address: None,
+                undecided: is_read,
+            };
+            let is_written = repair.writes(!is_read);
+            found.note(mismatch, count, is_written);
+            if is_written {
                 let transfer = Transfer {
                     slot,
                     at,
@@ -256,13 +342,13 @@ impl Array {
         Ok(())
     }
 
-    /// Compares redundancy of an array with gears with what it follows from, in this gear: from a row on, about
-    /// a MiB. Answers the next row; nothing at the end.
+    /// Compares redundancy of an array with gears with its source in the present gear: about 1 MiB
+    /// from a row on. Returns the next row; `None` at the end.
     fn check_rows(
         &self,
         worker: &mut Worker,
         from: u64,
-        mend: bool,
+        repair: Repair,
         found: &mut Comparison,
     ) -> Result<Option<u64>, ArrayError> {
         let mut plan = Plan::new(Detail::Bytes);
@@ -290,14 +376,15 @@ impl Array {
             request: RequestBytes::From(&[]),
             scratch,
         };
-        self.compare_written(worker, (&plan, &mut buffers), &|_| true, mend, found)?;
+        self.compare_written(worker, (&plan, &mut buffers), &|_| true, repair, found)?;
         let data = self.facts.rows.map_or(0, |rows| rows.data.0);
         let rows = self.capacity().0 / data.max(1);
         found.compared_sectors += (next.min(rows) - from.min(rows)) * data;
         Ok(Some(next))
     }
 
-    /// Native rows in these regions first: parity of the soft state follows from them.
+    /// Mends the rows of these regions. Native rows come first, because these are the source of the
+    /// soft state's parity.
     fn mend_rows_in(
         &self,
         worker: &mut Worker,
@@ -314,7 +401,7 @@ impl Array {
                 let mut from = rows.start;
                 while from < rows.end {
                     from = self
-                        .check_rows(worker, from, true, found)?
+                        .check_rows(worker, from, Repair::Data, found)?
                         .unwrap_or(rows.end);
                 }
             }
@@ -322,8 +409,8 @@ impl Array {
         Ok(())
     }
 
-    /// Reads what a plan reads, and does its steps. What cannot be read is mended, or its member
-    /// has failed; then the plan is made again.
+    /// Carries out the reads and the arithmetic of a plan. An unreadable piece is mended, or its
+    /// member fails; then the plan is made again.
     fn read_alone(
         &self,
         worker: &mut Worker,
@@ -346,7 +433,8 @@ impl Array {
                 worker
                     .carrier
                     .carry(Direction::Read, &reads, &self.devices(), &mut buffers);
-            // One at a time: what mends it may mend others, or a member goes.
+            // Only the first failure is mended, because mending it may mend others, or fail a
+            // member.
             let Some(failed) = failed.into_iter().next() else {
                 buffers.run_steps(plan);
                 return Ok(());

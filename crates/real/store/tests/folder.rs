@@ -1,12 +1,12 @@
-//! What is found in a folder when a store is opened there, and what is said
-//! about it.
+//! States of a folder in which a store is opened, and the messages about them.
 
 mod common;
 
 use common::{Sample, folder, path, pattern, sample};
 use fullstroke_contract::{Extent, MemberState};
+use fullstroke_store::Repair;
 use fullstroke_store::bytes::{
-    Location, MemberStatus, OpenReport, Opening, Store, StoreError, Tidy,
+    Comparison, Location, MemberStatus, OpenReport, Opening, Scrub, Store, StoreError, Tidy,
 };
 use fullstroke_units::{Lbn, Sectors};
 use std::fs;
@@ -28,10 +28,10 @@ fn open_degraded(sample: Sample, folder: &Path) -> Result<(Store, OpenReport), S
     Store::open((sample.shape)(), &location, "0123", opening)
 }
 
-/// Blocks of 512 bytes that an empty drive's file takes: its label.
+/// Blocks of 512 bytes of an empty drive's file: its label.
 const LABEL_BLOCKS: u64 = 8;
 
-/// A closed store full of a pattern.
+/// Makes a closed store full of a pattern.
 fn filled(sample: Sample, folder: &Path) -> Vec<u8> {
     let (mut store, report) = open(sample, folder).unwrap();
     assert!(report.created);
@@ -119,7 +119,7 @@ fn missing_and_short_members_are_named_and_survived_if_that_is_allowed() {
     assert_eq!(report.newly_failed, ["1", "4"]);
     assert!(all_of(&mut store) == bytes);
     store.close().unwrap();
-    // The files made in their places are not taken for the members.
+    // The files made in their places do not count as the members.
     let (mut store, report) = open(sample, folder.path()).unwrap();
     assert_eq!(report.newly_failed, [""; 0]);
     assert_eq!(
@@ -170,7 +170,8 @@ fn a_drive_without_a_volume_has_no_redundancy_to_open_without_its_file() {
     ));
 }
 
-/// The store's own file, and where things are in it for a volume of one region.
+/// Returns the path of the store's own file. The constants below are the places of its records for a
+/// volume of one region.
 fn own(folder: &Path) -> std::path::PathBuf {
     folder.join("fullstroke.store")
 }
@@ -180,7 +181,7 @@ const MARKS_BYTES: u64 = 8192;
 const JOURNAL: u64 = MARKS + MARKS_BYTES;
 const JOURNAL_MARKERS_BYTES: u64 = 8192;
 
-/// Makes a part of a file something else.
+/// Overwrites a part of a file.
 fn damage(path: &Path, at: u64, bytes: u64, with: u8) {
     let file = fs::OpenOptions::new().write(true).open(path).unwrap();
     file.write_all_at(&vec![with; bytes as usize], at).unwrap();
@@ -242,7 +243,7 @@ fn members_that_missed_nothing_come_back_with_their_bytes() {
     let sample = sample("raid5");
     let bytes = filled(sample, folder.path());
     let (mut store, _) = open(sample, folder.path()).unwrap();
-    // Two cables that fell out: the volume has failed, and has all its data again.
+    // Two cables fell out: the volume has failed, and has all its data again.
     store.fail_member(&[0]).unwrap();
     store.fail_member(&[2]).unwrap();
     assert!(store.has_failed());
@@ -265,18 +266,18 @@ fn a_member_that_may_have_missed_something_is_not_re_added() {
     filled(sample, folder.path());
     let (mut store, _) = open(sample, folder.path()).unwrap();
     assert!(said(store.re_add_member(&[1])).contains("has not failed"));
-    // Something is written meanwhile, wherever that is.
+    // Another sector is written meanwhile; its place does not matter.
     store.fail_member(&[1]).unwrap();
     store.write(Lbn(3), &pattern(3, 1, 9)).unwrap();
-    assert!(said(store.re_add_member(&[1])).contains("restore it as an empty member"));
-    // It is empty meanwhile, and filled in part.
+    assert!(said(store.re_add_member(&[1])).contains("restore it as an empty one"));
+    // The member is empty meanwhile, and filled in part.
     store.restore_member(&[1]).unwrap();
     store.rebuild_member(&[1], Sectors(30)).unwrap();
     store.fail_member(&[1]).unwrap();
     assert!(said(store.re_add_member(&[1])).contains("restore it as an empty member"));
     store.restore_member(&[1]).unwrap();
     store.rebuild_member(&[1], Sectors(u64::MAX)).unwrap();
-    // Who knows what was done to its file while nobody served it.
+    // The file may have been changed while no server had it.
     store.fail_member(&[1]).unwrap();
     store.close().unwrap();
     let (mut store, _) = open(sample, folder.path()).unwrap();
@@ -531,7 +532,7 @@ fn an_unclean_store_can_serve_at_once_and_is_compared_behind() {
         store.write(Lbn(5), &pattern(5, 9, 2)).unwrap();
         bytes[5 * 512..14 * 512].copy_from_slice(&pattern(5, 9, 2));
         drop(store);
-        // What a kill in the middle of a write would have left.
+        // State after a kill in the middle of a write.
         let path = folder.path().join(if name == "raid50" {
             "member-0.1.img"
         } else {
@@ -569,13 +570,13 @@ fn an_unclean_store_can_serve_at_once_and_is_compared_behind() {
     }
 }
 
-/// Copies of more than one region.
+/// A mirror of more than one region.
 fn two_regions() -> fullstroke_volume::Shape {
     let drive = || fullstroke_volume::Shape::Drive(Sectors((96 << 20) / 512));
     common::volume("raid1", serde_json::json!({}), vec![drive(), drive()])
 }
 
-/// A host's disk that makes nothing durable before it is told to.
+/// A host's disk whose flushes wait for the test.
 struct HeldUp(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
 
 impl fullstroke_store::Device for HeldUp {
@@ -649,7 +650,7 @@ fn marks_that_cannot_be_made_durable_stop_the_store() {
     ));
 }
 
-/// The names, bytes and times of all files.
+/// Returns the names, bytes and times of all files.
 fn snapshot(folder: &Path) -> Vec<(String, Vec<u8>, std::time::SystemTime)> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     let mut files: Vec<_> = entries
@@ -754,7 +755,7 @@ fn what_the_journal_holds_is_read_from_it_where_nothing_may_be_changed() {
         store.write(Lbn(5), &pattern(5, 9, 2)).unwrap();
         bytes[5 * 512..14 * 512].copy_from_slice(&pattern(5, 9, 2));
         drop(store);
-        // As if the kill had come before the first of the journal's changes.
+        // State as if the kill had come before the first of the journal's changes.
         let written = pattern(5, 9, 2);
         let mut unmade = 0;
         for entry in fs::read_dir(folder.path())
@@ -892,8 +893,8 @@ fn a_replaced_volume_is_emptied_and_filled_with_sound_parity_of_its_own() {
     assert!(all_of(&mut store) == bytes);
 }
 
-/// How many sectors are as in `bytes`, and how many are lost; others there must
-/// not be.
+/// Returns the number of sectors equal to `bytes`, and the number of lost ones. Others are an
+/// error.
 fn right_and_lost(store: &mut Store, bytes: &[u8]) -> (usize, usize) {
     let (mut right, mut lost) = (0, 0);
     for (lbn, expected) in bytes.chunks(512).enumerate() {
@@ -910,7 +911,7 @@ fn right_and_lost(store: &mut Store, bytes: &[u8]) -> (usize, usize) {
     (right, lost)
 }
 
-/// Volumes, the drives that fail first, and one that they need then.
+/// Volumes, the first drives to fail, and one drive needed then.
 const TOO_MANY: &[(&str, &[&str], &str)] = &[
     ("raid1", &["0", "1"], "2"),
     ("raid10", &["1"], "0"),
@@ -921,8 +922,7 @@ const TOO_MANY: &[(&str, &[&str], &str)] = &[
     ("raid1 in raid5", &["0.0", "0.1", "1.0"], "1.1"),
 ];
 
-/// Restores the drive and fills the outermost member that is empty thereby, a
-/// little.
+/// Restores the drive, and begins to fill the outermost member emptied as a consequence.
 fn begin_to_fill(store: &mut Store, drive: &str) -> Vec<usize> {
     store.restore_member(&path(drive)).unwrap();
     loop {
@@ -1017,7 +1017,7 @@ fn fill_all(store: &mut Store) {
                 .collect::<Vec<_>>()
         };
         for member in paths(store, MemberStatus::has_failed) {
-            // A volume is restored with its members.
+            // A volume is restored through its members.
             let _ = store.restore_member(&member);
         }
         let rebuilding = paths(store, |member| member.filled().is_some());
@@ -1073,7 +1073,7 @@ fn data_that_was_given_up_stays_lost_until_it_is_written() {
             "{name}: after a kill"
         );
         assert_eq!(store.scrub().unwrap().mismatched_sectors, 0, "{name}");
-        // Redundancy covers what is there again.
+        // The redundancy covers the data that is there again.
         fill_all(&mut store);
         store.fail_member(&path(needed)).unwrap();
         assert_eq!(
@@ -1260,7 +1260,7 @@ fn what_a_volume_was_filled_with_undoes_nothing_that_was_written_afterwards() {
         let (mut store, _) = open(sample, folder.path()).unwrap();
         store.fail_member(&[0]).unwrap();
         store.restore_member(&[0]).unwrap();
-        // Through the journal, since the volume within has parity of its own.
+        // The rebuild goes through the journal, because the inner volume has parity of its own.
         store.rebuild_member(&[0], Sectors(20)).unwrap();
         store.sync().unwrap();
         let written = pattern(3, 9, 7);
@@ -1270,5 +1270,76 @@ fn what_a_volume_was_filled_with_undoes_nothing_that_was_written_afterwards() {
         let (mut store, _) = open(sample, folder.path()).unwrap();
         assert!(all_of(&mut store) == bytes, "{name}");
         assert_eq!(store.scrub().unwrap().mismatched_sectors, 0, "{name}");
+    }
+}
+
+/// First byte of a member's data in its file.
+const MEMBER_DATA: u64 = 0;
+
+/// Scrubs the whole store.
+fn scrubbed(store: &mut Store, repair: Repair) -> Comparison {
+    let mut scrub = Scrub {
+        repair,
+        ..Scrub::default()
+    };
+    while store.scrub_step(&mut scrub, Sectors(64)).unwrap() {}
+    scrub.found
+}
+
+/// Makes a store with one wrong sector on each of these members. Returns the findings of a scrub,
+/// and of repairs.
+fn with_wrong_sectors(name: &str, members: &[usize], sector: u64) -> [Comparison; 3] {
+    let folder = folder();
+    let sample = sample(name);
+    let bytes = filled(sample, folder.path());
+    for (tag, member) in members.iter().enumerate() {
+        let file = folder.path().join(format!("member-{member}.img"));
+        damage(&file, MEMBER_DATA + sector * 512, 512, 7 + tag as u8);
+    }
+    let (mut store, _) = open(sample, folder.path()).unwrap();
+    let looked = scrubbed(&mut store, Repair::Nothing);
+    let repaired = scrubbed(&mut store, Repair::Proven);
+    if repaired.undecided_sectors == 0 {
+        assert!(all_of(&mut store) == bytes, "{name} {members:?}");
+        assert_eq!(store.scrub().unwrap().mismatched_sectors, 0);
+    }
+    let trusted = scrubbed(&mut store, Repair::Data);
+    assert_eq!(store.scrub().unwrap().mismatched_sectors, 0);
+    [looked, repaired, trusted]
+}
+
+#[test]
+fn a_scrub_repairs_what_the_other_members_prove_wrong_and_nothing_else() {
+    for (name, member) in [
+        ("raid1", 0),
+        ("raid1", 1),
+        ("raid1", 2),
+        ("raid6", 0),
+        ("raid6", 3),
+        ("raid6", 4),
+        ("raid6", 5),
+    ] {
+        let [looked, repaired, trusted] = with_wrong_sectors(name, &[member], 2);
+        assert_eq!(
+            (looked.mismatched_sectors, looked.undecided_sectors),
+            (1, 0),
+            "{name} {member}: {looked:?}"
+        );
+        assert_eq!(looked.first[0].member, member.to_string(), "{name}");
+        assert_eq!(repaired.repaired_sectors, 1, "{name} {member}");
+        assert_eq!(trusted.mismatched_sectors, 0, "{name} {member}");
+    }
+    for (name, members) in [
+        ("raid10", &[0][..]),
+        ("raid4", &[1]),
+        ("raid5", &[0]),
+        ("raid6", &[0, 1]),
+        ("raid1", &[0, 1]),
+    ] {
+        let [looked, repaired, trusted] = with_wrong_sectors(name, members, 2);
+        assert!(looked.undecided_sectors > 0, "{name}: {looked:?}");
+        assert_eq!(looked, repaired, "{name}: nothing was touched");
+        assert!(looked.first[0].undecided && looked.first[0].address.is_some());
+        assert_eq!(trusted.repaired_sectors, looked.undecided_sectors, "{name}");
     }
 }

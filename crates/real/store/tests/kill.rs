@@ -1,11 +1,10 @@
-//! A process that serves a volume is killed again and again, at any moment.
+//! The server of a volume is killed repeatedly, at any moment.
 //!
-//! The test runs itself as the process: it writes, fills members and makes
-//! durable what it wrote, and says on a pipe what it is about to do and what it
-//! has done. Then it is killed without warning; this process opens the folder
-//! and looks. Each sector says which write made it, so that it must be the last
-//! that was completed, or the one that was under way. `FULLSTROKE_KILLS` sets
-//! how many times each volume is killed in each state (default 10).
+//! The test runs itself as the process: it writes, fills members and makes data durable. A pipe
+//! tells the beginning and end of each act. Then the process is killed without warning; this
+//! process opens the folder and checks the data. Each sector identifies its write. The sector must
+//! hold the last completed write, or the one in progress. `FULLSTROKE_KILLS` sets how many times
+//! each volume is killed in each state (default 10).
 
 mod common;
 
@@ -17,10 +16,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Tells the process what it is: sample, folder, first version.
+/// Variable with the parameters of the process: sample, folder, first version.
 const CHILD: &str = "FULLSTROKE_KILL_CHILD";
 
-/// What a version wrote: a pattern, or zeros.
+/// True if a version wrote zeros; the others wrote a pattern.
 fn is_zeros(version: u64) -> bool {
     version == 0 || version % 5 == 4
 }
@@ -43,7 +42,7 @@ fn open(sample: Sample, folder: &Path) -> (Store, OpenReport) {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Not a test by itself: the process that is killed.
+/// No test by itself: the process to be killed.
 #[test]
 fn the_process_that_is_killed() {
     let Ok(argument) = std::env::var(CHILD) else {
@@ -57,7 +56,7 @@ fn the_process_that_is_killed() {
     let mut random = Seed(first).stream(name);
     let mut out = std::io::stdout().lock();
     let capacity = store.capacity().0;
-    // Without end: it is killed. The first line ends the test harness's own.
+    // The process runs until it is killed. The first line ends the test harness's own line.
     writeln!(out, "\n@ready").unwrap();
     for version in first.. {
         let start = random.below(capacity);
@@ -86,7 +85,7 @@ fn the_process_that_is_killed() {
     }
 }
 
-/// Fills a member that is being rebuilt a little further.
+/// Continues the rebuild of a member a little.
 fn fill_some(store: &mut Store, random: &mut Random) {
     let rebuilding = store
         .status()
@@ -100,11 +99,11 @@ fn fill_some(store: &mut Store, random: &mut Random) {
     }
 }
 
-/// A volume that is served by processes that are killed.
+/// A volume whose servers are killed.
 struct Volume {
     sample: Sample,
     folder: tempfile::TempDir,
-    /// For each sector, the version that was completed last.
+    /// For each sector, the last completed version.
     versions: Vec<u64>,
     next_version: u64,
     random: Random,
@@ -131,7 +130,7 @@ impl Volume {
         }
     }
 
-    /// Serves, kills, opens, looks.
+    /// Serves, kills, opens and checks the volume.
     fn kill(&mut self) {
         let pause = Duration::from_micros(self.random.below(4_000));
         let lines = self.serve_for(pause);
@@ -159,7 +158,7 @@ impl Volume {
         self.look(under_way);
     }
 
-    /// The lines that the process wrote, as far as they are whole.
+    /// Returns the whole lines of the process.
     fn serve_for(&self, pause: Duration) -> Vec<String> {
         let argument = format!(
             "{}|{}|{}",
@@ -228,7 +227,7 @@ impl Volume {
         store.close().unwrap();
     }
 
-    /// A drive of the second member.
+    /// Returns a drive of the second member.
     fn some_drive(&self) -> Vec<usize> {
         let (store, _) = open(self.sample, self.folder.path());
         let mut drives = store

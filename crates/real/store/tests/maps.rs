@@ -1,6 +1,6 @@
-//! What stands where: every block of an array is written with its number, and every
-//! block of its members is read back (Lloyd's test of his driver; ledger L-10). Arrays
-//! over arrays are held to the same.
+//! Maps of arrays: every block of an array is written with its number, and every block of its
+//! members is read back (Lloyd's test of his driver; ledger L-10). Arrays over arrays get the same
+//! test.
 
 use fullstroke_contract::registry::Keys;
 use fullstroke_store::{
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 const SECTOR: usize = 512;
 const MEMBERS: usize = 4;
 
-/// A sector that says its number, and could be no sum of others.
+/// Returns a sector with its number, unlike any parity of other sectors.
 fn numbered(number: u64) -> [u8; SECTOR] {
     let mut sector = [0; SECTOR];
     let mut state = number;
@@ -99,7 +99,7 @@ fn check_numbers(array: &Array) {
     }
 }
 
-/// How often each number stands on the members, and the sectors of all that have none.
+/// Returns how often each number stands on the members, and the sectors without a number.
 fn count(data: &[Vec<u8>], capacity: u64) -> (Vec<u64>, Vec<(usize, usize)>) {
     let (mut counts, mut others) = (vec![0; capacity as usize], Vec::new());
     for (member, bytes) in data.iter().enumerate() {
@@ -166,7 +166,7 @@ fn every_block_of_every_layout_stands_where_it_should_and_nothing_else_does() {
     let equal = [8 << 20; MEMBERS];
     for entry in REGISTRY {
         check_layout(entry.name, &equal, Some(6144 * SECTOR as u64));
-        // Zones that are given are those of members of one size.
+        // Given zones fit only members of one size.
         if entry.name != "lzvs-geo" {
             check_layout(
                 entry.name,
@@ -220,7 +220,8 @@ impl Device for Nested {
     }
 }
 
-/// `outer` over pairs of mirrors; each loses a member, and nothing is stopped in order.
+/// Checks `outer` over pairs of mirrors. Each mirror loses a member, and nothing is stopped
+/// properly.
 fn check_nested(outer: &str, pairs: usize) {
     let folder = tempfile::tempdir().unwrap();
     let name = |pair: usize| format!("pair{pair}-");
@@ -244,7 +245,7 @@ fn check_nested(outer: &str, pairs: usize) {
     let mirrors = inner(false, &|pair| paths[pair].clone());
     create(&design(outer, None), &shared(&mirrors)).unwrap();
     let (array, _) = assemble(&shared(&mirrors), false).unwrap();
-    // What stood on mirrors of zeros needs no filling; what is filled is filled first.
+    // An array on mirrors of zeros needs no filling; otherwise the test fills it first.
     let mut worker = Worker::new();
     while array.tend(&mut worker).unwrap() {}
     write_numbers(&array);
@@ -254,7 +255,7 @@ fn check_nested(outer: &str, pairs: usize) {
     }
     check_numbers(&array);
     drop((array, mirrors));
-    // As after the death of the servers; half of each mirror does.
+    // State after the death of the servers; half of each mirror suffices.
     let mirrors = inner(true, &|pair| vec![paths[pair][1].clone()]);
     let (array, report) = assemble(&shared(&mirrors), false).unwrap();
     assert!(!report.clean);

@@ -8,7 +8,7 @@ use fullstroke_store::{Device, Memory, SparseFile};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// More than one directory of pages.
+/// Capacity of more than one directory of pages.
 const CAPACITY: u64 = (150 << 20) / 512;
 
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     let short = |extent: Extent| Extent::new(extent.start.0, extent.sectors.0.min(600));
     let act = prop_oneof![
         8 => (extents(), any::<u8>()).prop_map(move |(extent, fill)| Act::Write(short(extent), fill)),
-        // Zeros that take room are written out by hosts that know nothing better.
+        // Zeros that take room are written out by hosts without a better way.
         2 => extents().prop_map(move |extent| Act::Zero(short(extent), false)),
         3 => extents().prop_map(|extent| Act::Zero(extent, true)),
         1 => Just(Act::Clear),
@@ -80,7 +80,7 @@ fn check(medium: &dyn Device, acts: &[Act]) {
     check_runs(medium, &model);
 }
 
-/// Runs with data lie in order, and hold everything that is not zero.
+/// Runs with data are in order, and contain all nonzero sectors.
 fn check_runs(medium: &dyn Device, model: &BTreeMap<u64, u8>) {
     let (mut at, mut covered) = (0, 0);
     while let Some(run) = medium.next_data(at * 512, (CAPACITY - at) * 512).unwrap() {

@@ -1,5 +1,5 @@
-//! Every layout, in memory and in files, against plain memory: whatever fails,
-//! is restored, rebuilt and written in whatever order.
+//! Every layout, in memory and in files, against plain memory. Members fail, are restored, rebuilt
+//! and written in any order.
 
 mod common;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use std::ops::ControlFlow;
 
-/// Something to do with a volume.
+/// An act on a volume.
 #[derive(Clone, Debug)]
 enum Act {
     Write {
@@ -70,7 +70,8 @@ struct Trial {
     store: Store,
     model: Vec<u8>,
     version: u64,
-    /// Drives that failed, at least so far as it matters, since all members were last alive.
+    /// Number of failed drives since all members were last alive. A failure without effect does not
+    /// count.
     failures: usize,
 }
 
@@ -165,7 +166,7 @@ impl Trial {
         }
     }
 
-    /// Each discarded sector holds what it held, or zeros.
+    /// Each discarded sector holds its former bytes, or zeros.
     fn take_over_discarded(&mut self, lbn: Lbn, sectors: Sectors) {
         let read = self.read(lbn, sectors);
         for (read, model) in read
@@ -181,7 +182,7 @@ impl Trial {
         if self.members(|member| !member.is_alive()).is_empty() {
             self.failures = 0;
         }
-        // A volume fails like two of its drives.
+        // A failed inner volume counts as two failed drives.
         let left = self.sample.tolerance - self.failures;
         let drives = self.members(|member| !member.has_failed() && member.file.is_some());
         let volumes = self.members(|member| !member.has_failed() && member.file.is_none());
@@ -203,7 +204,7 @@ impl Trial {
         }
     }
 
-    /// A volume is restored by restoring its members, if these have failed.
+    /// Restores a member. A volume is restored through its members, if these have failed.
     fn try_to_restore(&mut self, path: &[usize]) {
         match self.store.restore_member(path) {
             Ok(()) | Err(StoreError::Refused(_)) => {}
@@ -222,17 +223,17 @@ impl Trial {
         }
     }
 
-    /// Without closing it first, and so as if the process had been killed.
+    /// Opens the volume again without a close, as after a kill.
     fn reopen(&mut self) {
         if self.location != Location::Memory {
-            // Lets go of the folder's lock.
+            // Releases the lock of the folder.
             self.store = open(self.sample, &Location::Memory);
             self.store = open(self.sample, &self.location);
         }
     }
 
-    /// What was written is there, everything else is zero, and redundancy
-    /// follows from it; then also when all members are alive again.
+    /// Checks three things: written data is there, everything else is zero, and redundancy follows.
+    /// Checks the same when all members are alive again.
     fn finish(mut self) {
         self.check();
         loop {
@@ -277,8 +278,8 @@ impl Trial {
         self.check_allocation();
     }
 
-    /// Runs tile the volume in order, differ from their neighbours, and those
-    /// without room are zero.
+    /// Checks three things: runs cover the volume in order, neighbours differ, and runs without
+    /// room are zero.
     fn check_allocation(&mut self) {
         let mut runs = Vec::new();
         let capacity = self.store.capacity();

@@ -163,7 +163,10 @@ fn a_blktrace_is_named_by_its_folder_or_without_a_number() {
         named.requests
     );
     assert!(
-        named.notes.iter().all(|note| !note.contains("the file of processor")),
+        named
+            .notes
+            .iter()
+            .all(|note| !note.contains("the file of processor")),
         "{named}"
     );
     fs::remove_file(folder.path().join("sda.blktrace.0")).unwrap();

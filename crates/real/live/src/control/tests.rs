@@ -78,7 +78,7 @@ fn a_question_over_the_socket_reaches_the_server_and_its_answer_comes_back() {
         },
         ControlRequest::Scrub {
             export: None,
-            repair: false,
+            repair: fullstroke_store::Repair::Nothing,
         },
     ] {
         let answer = ask(&served.path(), &question).unwrap();

@@ -1,4 +1,4 @@
-//! Room that is given back.
+//! Discards: giving room back.
 
 use super::{Array, JournalPolicy, Setback, Worker};
 use crate::ArrayError;
@@ -6,15 +6,15 @@ use crate::transfer::Transfer;
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 
-/// So much is trimmed at a time, that nobody waits for long.
+/// Size of a step of a trim, 32 MiB. Short steps keep the rows locked only for a short time.
 const TRIMMED_SECTORS: u64 = 32 << 11;
 
 impl Array {
-    /// Whether room can be given back: all members are there and can, and no
-    /// journal has to have what would be.
+    /// True if discards are possible: all members are there and support them, and no journal would
+    /// have to record them.
     pub fn trims(&self) -> bool {
         let journalled = self.facts.rows.is_some() && self.facts.policy == JournalPolicy::All;
-        // The soft state would have to follow.
+        // With gears, the soft state would have to follow.
         let follows = self.facts.gears.is_some();
         !journalled
             && !follows
@@ -24,9 +24,9 @@ impl Array {
                 .all(|device| device.as_ref().is_some_and(|device| device.trims()))
     }
 
-    /// Gives back the room of bytes that nobody needs any more, as far as that is
-    /// simple: whole rows, of which parity is zeros, too; nothing while a member is
-    /// missing. What was given back reads as zeros, the rest as before.
+    /// Gives back the room of the bytes in simple cases: only of whole rows, whose parity becomes
+    /// zeros too, and not while a member is missing. Discarded bytes read as zeros, the others as
+    /// before.
     ///
     /// # Errors
     /// As [`write`](Array::write).
@@ -56,7 +56,7 @@ impl Array {
         while from < whole.end().0 {
             let part = Extent::new(from, step.min(whole.end().0 - from));
             match self.try_to_trim(worker, part) {
-                // Who comes too late for the members that it was planned for leaves it.
+                // A member failed meanwhile. The discard is only a hint, so this part is left.
                 Ok(()) | Err(Setback::Again | Setback::Unread(_)) => {}
                 Err(Setback::Error(error)) => return Err(error),
             }
@@ -82,7 +82,8 @@ impl Array {
                 let Some(device) = &devices[slot] else {
                     continue;
                 };
-                // Zeros in any case: others of the row have become zeros.
+                // The bytes must become zeros even if the device cannot discard: the other members
+                // of the row have become zeros.
                 if let Err(error) = device.zero(at, bytes, true) {
                     self.drop_member(slot, &format!("trim failed: {error}"), error)?;
                 }
@@ -92,7 +93,7 @@ impl Array {
     }
 }
 
-/// Each member's runs of what is transferred: slot, first byte, bytes.
+/// Joins the transfers to runs for each member: slot, first byte, bytes.
 fn runs(transfers: &[Transfer]) -> Vec<(usize, u64, u64)> {
     let mut runs: Vec<_> = transfers
         .iter()
@@ -110,7 +111,7 @@ fn runs(transfers: &[Transfer]) -> Vec<(usize, u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Access, Comparison, Design, Device, FileDevice, assemble, create};
+    use crate::{Access, Comparison, Design, Device, FileDevice, Repair, assemble, create};
     use fullstroke_units::Lbn;
     use std::os::unix::fs::MetadataExt as _;
     use std::path::{Path, PathBuf};
@@ -172,7 +173,7 @@ mod tests {
             .write(&mut worker, 0, &vec![7; 8 * MIB as usize])
             .unwrap();
         let before = room(&paths);
-        // Rows are of 128 KiB: what is cut at both ends stays.
+        // Rows are of 128 KiB: the rows that are cut at both ends stay.
         array.trim(&mut worker, MIB + 512, 4 * MIB).unwrap();
         let freed = before - room(&paths);
         assert!(freed >= 5 * MIB, "{freed} of {before}");
@@ -194,7 +195,7 @@ mod tests {
         let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
         while let Some(from) = next {
             next = array
-                .scrub_step(&mut worker, from, false, &mut found)
+                .scrub_step(&mut worker, from, Repair::Nothing, &mut found)
                 .unwrap();
         }
         assert_eq!(found.mismatched_sectors, 0);

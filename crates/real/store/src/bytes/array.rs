@@ -11,18 +11,18 @@ use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Detail, Layout, ParityRows, Piece, Place, Plan};
 use std::ops::ControlFlow;
 
-/// Sectors of zeros that are written at once where no hole can be made.
+/// Length of the buffer for writes of zeros: 64 KiB.
 const ZEROS: usize = 64 << 10;
 
-/// A layout, its members, and the room that its plans need.
+/// A layout, its members, and the memory of its plans.
 pub(crate) struct Array {
     pub(crate) layout: Box<dyn Layout>,
     pub(crate) members: Vec<Node>,
-    /// What is discarded or compared as a whole, if it has parity.
+    /// Size of a row, the unit of discards and comparisons; `None` without parity.
     pub(crate) rows: Option<ParityRows>,
     pub(crate) plan: Plan,
     pub(crate) scratch: Vec<u8>,
-    /// Whether members are volumes.
+    /// True if members are volumes.
     nested: bool,
     gathered: Gathered,
 }
@@ -44,13 +44,14 @@ impl Array {
         }
     }
 
-    /// Whether it has parity, and data that follows from it: not all of its members, or some that
-    /// stand.
+    /// True if the volume has parity, and some data exists only as parity: a member is missing or
+    /// in standby.
     pub(crate) fn has_degraded_parity(&self) -> bool {
         self.rows.is_some() && (self.is_impaired() || self.reads_soft())
     }
 
-    /// Whether it is in a gear in which the soft state of members serves, and not what they hold.
+    /// True in a gear in which the soft state of standby members serves requests instead of their
+    /// own data.
     pub(crate) fn reads_soft(&self) -> bool {
         self.layout.present_gear().is_some_and(Gear::reads_soft)
     }
@@ -59,12 +60,12 @@ impl Array {
         (0..self.members.len()).any(|member| self.layout.member_state(member) != MemberState::Alive)
     }
 
-    /// Whether a failed member's data is kept elsewhere.
+    /// True if the volume survives the failure of a member.
     pub(crate) fn is_redundant(&self) -> bool {
         self.layout.failures_survived() > 0
     }
 
-    /// Fills the plan.
+    /// Plans a request.
     #[inline]
     pub(crate) fn prepare(
         &mut self,
@@ -77,7 +78,7 @@ impl Array {
             ..Request::default()
         };
         match self.layout.plan(&request, Below::NOTHING, &mut self.plan) {
-            // Planning compares nothing.
+            // Only comparisons end in `Differs`, and planning compares nothing.
             Status::Done | Status::Differs => Ok(()),
             Status::Lost => Err(StoreError::Lost { extent }),
             Status::OutOfRange => Err(StoreError::OutOfRange {
@@ -87,7 +88,7 @@ impl Array {
         }
     }
 
-    /// The scratch buffer for the plan. What it holds does not matter.
+    /// Makes the scratch buffer long enough for the plan. Its content does not matter.
     pub(crate) fn make_room(&mut self) {
         let bytes = self.plan.scratch().bytes().0 as usize;
         if self.scratch.len() < bytes {
@@ -130,12 +131,11 @@ impl Array {
         self.carry_out(from, media)
     }
 
-    /// Carries out the plan of a write or of a rebuild. Strands, and what they
-    /// need of memory, are independent, so that all may read, then all
-    /// compute, then all write.
+    /// Carries out the plan of a write or of a rebuild. The strands of a plan and their memory are
+    /// independent. So all strands may read, then all compute, then all write.
     ///
-    /// Where one member cannot be written, the others are all the same: so the
-    /// row is whole without that member, which is likely to be failed next.
+    /// If one member cannot be written, all others are written nevertheless. So the row is whole
+    /// without the failed member. The caller is likely to fail this member next.
     #[inline]
     pub(crate) fn carry_out(&mut self, from: &[u8], media: &mut Media) -> Result<(), StoreError> {
         self.carry_out_by(Node::write, from, media)
@@ -172,11 +172,10 @@ impl Array {
         write_pieces(plan, plan.pieces(), members, &buffers, write, media)
     }
 
-    /// Carries out the plan of a rebuild, and takes no room for zeros: what is
-    /// filled from holes is a hole.
+    /// Carries out the plan of a rebuild, and takes no room for zeros: holes are filled with holes.
     pub(crate) fn fill(&mut self, media: &mut Media) -> Result<(), StoreError> {
         if self.fills_from_holes(media)? {
-            // Sums of zeros are zeros, whatever their coefficients.
+            // Any parity of zeros is zero, for all coefficients. So holes need not be read.
             let Array { plan, members, .. } = self;
             let mut result = Ok(());
             for io in plan
@@ -194,7 +193,7 @@ impl Array {
         self.carry_out_by(Node::write_sparsely, &[], media)
     }
 
-    /// Whether all that the plan reads takes no room.
+    /// True if the plan reads only holes.
     fn fills_from_holes(&mut self, media: &Media) -> Result<bool, StoreError> {
         let Array { plan, members, .. } = self;
         for io in plan
@@ -209,10 +208,11 @@ impl Array {
         Ok(true)
     }
 
-    /// Makes the extent read as zeros. Whole rows with their parity can be
-    /// given back, since zeros are a consistent row; parts of rows are written.
+    /// Makes the extent read as zeros. The room of whole rows and their parity can be given back,
+    /// because a row of zeros is consistent. Parts of rows are written.
     ///
-    /// Where there are gears, which copy what is written, all of it is written.
+    /// A volume with gears writes all zeros, because a write also updates the copies in the soft
+    /// state.
     pub(crate) fn zero(
         &mut self,
         extent: Extent,
@@ -272,10 +272,12 @@ impl Array {
         Ok(())
     }
 
-    /// Gives whole rows back, and copies all together: members that hold parts
-    /// of one thing must not be left to drop it each as it likes.
+    /// Gives back the room of whole rows, or of all copies. The members are told to become zeros,
+    /// not only to discard: a device may ignore a discard, and members of a row or copies would
+    /// then differ.
     ///
-    /// Where there are gears, nothing is: copies would have to follow.
+    /// A volume with gears discards nothing, because the copies in the soft state would have to
+    /// follow.
     pub(crate) fn discard(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
         if self.layout.present_gear().is_some() {
             return Ok(());
@@ -298,8 +300,8 @@ impl Array {
             .try_for_each(|io| members[io.member as usize].discard(io.extent, media))
     }
 
-    /// As [`Node::allocated`]: asks the members that a read of the extent would
-    /// ask. What would have to be computed counts as data.
+    /// As [`Node::allocated`]: asks the members of a read of the extent. Computed data counts as
+    /// data.
     pub(crate) fn allocated(
         &mut self,
         extent: Extent,
@@ -367,7 +369,7 @@ impl Array {
         })
     }
 
-    /// As [`Node::is_hole`]: asks about everything that a write would touch.
+    /// As [`Node::is_hole`]: asks about every extent of a write.
     pub(crate) fn is_hole(&mut self, extent: Extent, media: &Media) -> Result<bool, StoreError> {
         self.prepare(Operation::Write, extent)?;
         let Array { plan, members, .. } = self;
@@ -380,8 +382,8 @@ impl Array {
     }
 }
 
-/// Carries out a plan strand by strand: those of an array with gears may change the same parity of its
-/// soft state.
+/// Carries out a plan strand by strand. Strands of a volume with gears may change the same parity
+/// of the soft state, so one strand must see the writes of the one before.
 fn carry_out_strands(
     plan: &Plan,
     members: &mut [Node],
@@ -408,7 +410,7 @@ fn carry_out_strands(
     result
 }
 
-/// Writes what these pieces write, all of them, whether or not one fails.
+/// Writes the given pieces. If one write fails, the others are carried out nevertheless.
 #[inline]
 fn write_pieces(
     plan: &Plan,
@@ -430,7 +432,7 @@ fn write_pieces(
     result
 }
 
-/// Reads what these pieces of the plan read.
+/// Reads the given pieces of the plan.
 #[inline]
 pub(crate) fn read_pieces(
     plan: &Plan,

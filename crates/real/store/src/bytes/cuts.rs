@@ -1,9 +1,7 @@
-//! What a death in the middle of a request leaves behind, tried at every point
-//! at which it can happen.
+//! Death of the process in the middle of a request, at every possible point.
 //!
-//! The media here live on when the store dies. They stop changing after a given
-//! number of changes, the last of which is made by half; what the store keeps
-//! in files is as it was at that moment.
+//! The media outlive the store here. All media stop changing after a given number of changes. The
+//! last change is made by half. The store's files keep the state of that moment.
 
 use crate::bytes::description::{Label, MemberRecord};
 use crate::bytes::opening::Source;
@@ -17,18 +15,18 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// What the host allows.
+/// Changes that the host still makes.
 type Allowance = Arc<Mutex<Allowed>>;
 
 #[derive(Default)]
 struct Allowed {
-    /// Changes that will still be made; `None` = all.
+    /// Number of changes that will still be made; `None` = all.
     changes: Option<u64>,
-    /// The member whose medium takes no changes at all.
+    /// Member whose medium takes no changes at all.
     broken: Option<String>,
 }
 
-/// Media that outlive the store.
+/// Media with a longer life than the store.
 #[derive(Default)]
 struct Shared {
     media: BTreeMap<String, Arc<Memory>>,
@@ -57,7 +55,7 @@ impl Source for Shared {
 }
 
 impl SharedMedium {
-    /// How many of the `sectors` of a change are made; an error if not all.
+    /// Returns how many of the `sectors` of a change are made, and an error if not all.
     fn allowed(&self, sectors: u64) -> (u64, io::Result<()>) {
         let cut = || Err(io::Error::from(io::ErrorKind::StorageFull));
         let mut allowed = self.allowance.lock().unwrap();
@@ -113,7 +111,7 @@ impl Device for SharedMedium {
     }
 }
 
-/// A volume that dies and comes back, and what it should hold.
+/// A volume with a model of its data. The volume dies and comes back.
 struct Mortal {
     sample: Sample,
     folder: tempfile::TempDir,
@@ -124,12 +122,12 @@ struct Mortal {
     version: u64,
 }
 
-/// How a request that was cut short was found after the next opening.
+/// State of an interrupted request after the next opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
-    /// Its sectors are old or new, all others as they were.
+    /// The request's sectors are old or new, all others as before.
     Sound,
-    /// Something else was changed.
+    /// Other sectors were changed.
     Damaged,
 }
 
@@ -193,8 +191,8 @@ impl Mortal {
         Extent::new(start, (1 + self.random.below(most)).min(capacity - start))
     }
 
-    /// Makes a change that dies after `changes` changes of media. Answers
-    /// whether it lived, and the new bytes.
+    /// Makes a change, and dies after `changes` changes of media. Returns true if the store lived,
+    /// and the new bytes.
     fn change(&mut self, extent: Extent, zeroes: bool, changes: Option<u64>) -> (bool, Vec<u8>) {
         self.version += 1;
         let mut new = pattern(extent.start.0, extent.sectors.0, self.version);
@@ -217,7 +215,7 @@ impl Mortal {
         (result.is_ok(), new)
     }
 
-    /// Holds what the store holds against the model and takes it over.
+    /// Compares the store's data with the model, and copies the data to the model.
     fn examine(&mut self, extent: Extent, new: &[u8]) -> Found {
         let mut held = vec![0; self.model.len()];
         let name = self.sample.name;
@@ -237,13 +235,13 @@ impl Mortal {
     }
 }
 
-/// Drives to fail, and how far each is filled again, if it is restored.
+/// Drives to fail, and the sector up to which a restored one is filled again.
 type Disturbance = &'static [(&'static str, Option<u64>)];
 
-/// Filled again, but it is not recorded yet.
+/// Filled to the end, and not recorded yet.
 const WHOLE: Option<u64> = Some(u64::MAX);
 
-/// The states in which a volume is cut.
+/// Returns the states in which a volume is cut.
 fn disturbances(sample: Sample) -> &'static [Disturbance] {
     match sample.name {
         "raid6" => &[
@@ -413,7 +411,7 @@ fn a_drive_that_breaks_can_be_failed_without_loss_whatever_was_under_way() {
 }
 
 impl Mortal {
-    /// A drive breaks; a server fails it when a request is refused.
+    /// Breaks a drive. A server fails the drive when a request is refused.
     fn break_and_fail(&mut self, broken: &str) {
         self.shared.allowance.lock().unwrap().broken = Some(broken.to_owned());
         let (under_way, new) = loop {
@@ -436,7 +434,7 @@ impl Mortal {
         );
     }
 
-    /// The first member that is being rebuilt, and how far it is.
+    /// Returns the first member under rebuild, and the number of filled sectors.
     fn rebuilding(&mut self) -> Option<(Vec<usize>, Sectors)> {
         let member = self
             .store()
@@ -473,7 +471,7 @@ fn a_rebuild_cut_at_any_point_goes_on_from_where_it_was_recorded() {
     for &sample in SAMPLES.iter().filter(|sample| sample.tolerance > 0) {
         let drive = disturbances(sample)[1][0].0;
         cut_a_rebuild_of(sample, drive);
-        // A whole volume, where there is one.
+        // Fails a whole inner volume, where there is one.
         if drive != "1" && sample.name != "raid50" {
             cut_a_rebuild_of(sample, "1");
         }
@@ -500,7 +498,7 @@ fn cut_a_rebuild_of(sample: Sample, member: &str) {
         changes += 1;
         if result.is_ok() {
             changes = 0;
-            // It begins again where it was when that was recorded.
+            // The rebuild begins again at the recorded sector.
             mortal
                 .store()
                 .rebuild_member(&path, done + Sectors(12))
@@ -512,7 +510,7 @@ fn cut_a_rebuild_of(sample: Sample, member: &str) {
     }
 }
 
-/// The volumes of a sample that have gears, and the drives that stand in the low one.
+/// Returns the volumes with gears of a sample, and the drives to stand in the low gear.
 fn geared(sample: Sample) -> Option<(&'static [&'static [usize]], &'static [&'static str])> {
     match sample.name {
         "paraid" => Some((&[&[]], &["4"])),
@@ -530,7 +528,7 @@ impl Mortal {
         held
     }
 
-    /// Shifts on: begins, copies a little, or settles. Answers whether it lived.
+    /// Continues a shift: begins, copies a part, or settles. Returns true if the store lived.
     fn shift_on(&mut self, volume: &[usize], changes: Option<u64>) -> bool {
         self.shared.allowance.lock().unwrap().changes = changes;
         let settles = self.random.chance(0.3);
@@ -544,7 +542,7 @@ impl Mortal {
         true
     }
 
-    /// One change, cut or not; in the low gear none of `standing` is written.
+    /// Makes one change, cut or not. In the low gear none of `standing` may be written.
     fn change_in_gear(
         &mut self,
         volumes: &[&[usize]],
@@ -579,8 +577,8 @@ impl Mortal {
     }
 }
 
-/// Lives of arrays with gears, with so many events each. Answers how many events were in which gear, and
-/// how many were cut.
+/// Runs lives of arrays with gears, with so many events each. Returns the number of events in each
+/// gear, and the number of cut events.
 fn live_in_gears(sample: Sample, seed: u64, events: u32) -> ([u64; 4], u64) {
     let (volumes, standing) = geared(sample).unwrap();
     let mut mortal = Mortal::new(sample);
@@ -620,7 +618,7 @@ fn live_in_gears(sample: Sample, seed: u64, events: u32) -> ([u64; 4], u64) {
                 let Some(drive) = failed.clone() else {
                     continue;
                 };
-                // Members are filled in the high gear.
+                // Members are filled only in the high gear.
                 let (_, above) = drive.split_last().unwrap();
                 match mortal.store().gear(above) {
                     Some(Gear::Low) => _ = mortal.store().begin_shift(above, Gear::Rising),
@@ -631,7 +629,7 @@ fn live_in_gears(sample: Sample, seed: u64, events: u32) -> ([u64; 4], u64) {
                             .store()
                             .rebuild_member(&drive, Sectors(u64::MAX))
                             .unwrap();
-                        // It counts behind an opening from then on.
+                        // Behind a sync the state counts after the next opening.
                         mortal.store().sync().unwrap();
                         failed = None;
                     }

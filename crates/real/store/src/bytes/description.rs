@@ -1,4 +1,4 @@
-//! What a store's folder says about itself.
+//! The description of a store in its folder.
 
 use crate::Device;
 use crate::bytes::StoreError;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 /// The file with the description, the marks of regions and the journal.
 pub(crate) const NAME: &str = "fullstroke.store";
 
-/// The version of everything in the folder.
+/// Version of all files in the folder.
 ///
 /// - 1 and 2: a text file `fullstroke.toml`, a file of regions and a journal of one record.
-/// - 3: this one.
+/// - 3: the present version.
 const FORMAT: u32 = 3;
 
 /// Two copies of the description in the file [`NAME`].
@@ -35,48 +35,46 @@ const LABEL: Kind = Kind {
 /// The room of a label.
 pub(crate) const LABEL_BYTES: u64 = LABEL.room;
 
-/// No member in particular.
+/// Member identifier of the store's own records.
 const NOBODY: Uuid = Uuid::from_bytes([0; 16]);
 
-/// What a store's folder says about itself.
+/// Description of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Description {
-    /// Names the store.
+    /// Identifier of the store.
     pub(crate) store: Uuid,
-    /// Counts openings, failures and replacements.
+    /// Number of openings, failures and replacements.
     pub(crate) events: u64,
-    /// Names the volume and its drives.
+    /// Digest of the volume and its drives.
     pub(crate) digest: String,
     /// For people: `raid0 of 2 x raid5 of 4`.
     pub(crate) layout: String,
-    /// Whether all files were made.
+    /// True if all files of the store were made.
     pub(crate) complete: bool,
-    /// Whether the store was closed, rather than killed.
+    /// True if the store was closed, rather than killed.
     pub(crate) clean: bool,
-    /// Sectors of the volume's addresses that one mark stands for.
+    /// Size of a region in sectors of the volume's addresses; each region has one mark.
     pub(crate) region_sectors: u64,
-    /// Volumes that were left in the low gear: their indices from the top, as members have them;
-    /// empty for the outermost.
+    /// Paths of the volumes in the low gear: indices from the top, as in members' paths. The path
+    /// of the outermost volume is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) low_gear: Vec<String>,
-    /// How fast members are filled, if somebody said so.
+    /// Speed limits of rebuilds, if any were set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rebuild: Option<RebuildRecord>,
-    /// Every member of every volume, from the top, each volume before its
-    /// members.
+    /// All members of all volumes, from the top, each volume before its members.
     pub(crate) members: Vec<MemberRecord>,
-    /// Each time that data was given up, the states of the outermost volume's
-    /// members then.
+    /// One entry for each loss of data: the states of the outermost volume's members then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) losses: Vec<LossRecord>,
 }
 
-/// How fast members are filled, in bytes a second.
+/// Speed limits of rebuilds, in bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RebuildRecord {
-    /// The most that was said with the latest restore.
+    /// Limit of the latest restore.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bytes>,
     /// See [`RebuildSpeed::least`](fullstroke_contract::RebuildSpeed).
@@ -87,7 +85,7 @@ pub struct RebuildRecord {
     pub speed_limit_max: Option<Bytes>,
 }
 
-/// Data that was given up.
+/// States of the members when data was given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LossRecord {
@@ -97,9 +95,9 @@ pub(crate) struct LossRecord {
 /// A member of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemberRecord {
-    /// Its indices from the top: `0.2`; empty for a drive without a volume.
+    /// Indices of the member from the top: `0.2`; empty for a drive without a volume.
     pub(crate) path: String,
-    /// The file, if it is a drive.
+    /// Name of the file; `None` for a volume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<String>,
     pub(crate) sectors: u64,
@@ -108,7 +106,7 @@ pub(crate) struct MemberRecord {
 }
 
 impl MemberRecord {
-    /// The bytes of the drive.
+    /// Returns the capacity of the drive in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         Sectors(self.sectors).bytes().0
     }
@@ -170,7 +168,7 @@ impl Description {
         }
     }
 
-    /// The label that the member's file should have.
+    /// Returns the right label of the member's file.
     pub(crate) fn label(&self, member: &MemberRecord) -> Label {
         Label {
             store: self.store,
@@ -179,8 +177,8 @@ impl Description {
         }
     }
 
-    /// An error unless the folder was made for the stack with this digest and
-    /// these members.
+    /// Returns an error unless the folder was made for the stack with this digest and these
+    /// members.
     pub(crate) fn check(
         &self,
         folder: &Path,
@@ -207,20 +205,20 @@ impl Description {
     }
 }
 
-/// The description as it stands on its device.
+/// The description and its two copies on a device.
 pub(crate) struct Kept {
     device: Arc<dyn Device>,
     description: Description,
-    /// Which copy is the newest, and its number.
+    /// Index of the newest copy, and its number.
     newest: usize,
     number: u64,
 }
 
 impl Kept {
-    /// The newer whole copy of a device; `None` if there is none, as on a new device.
+    /// Reads the newer whole copy of a device. Returns `None` for a new device without a copy.
     ///
     /// # Errors
-    /// The device's, or it is of another version.
+    /// The device's, or the copy has another version.
     pub(crate) fn read(device: Arc<dyn Device>) -> Result<Option<Kept>, StoreError> {
         let name = PathBuf::from(device.name());
         let mut newest: Option<(usize, Record)> = None;
@@ -248,7 +246,7 @@ impl Kept {
         match (newest, failed) {
             (Some((copy, record)), _) => Kept::of(device, copy, &record).map(Some),
             (None, Some(error)) => Err(StoreError::host("read", &name, error)),
-            // It was being made when the process died.
+            // The process died before it wrote the first description.
             (None, None) if zeros => Ok(None),
             (None, None) => Err(damaged(
                 name,
@@ -275,7 +273,7 @@ impl Kept {
         })
     }
 
-    /// A first description for a new device.
+    /// Writes the first description to a new device.
     pub(crate) fn begin(
         device: Arc<dyn Device>,
         description: Description,
@@ -294,7 +292,7 @@ impl Kept {
         &self.description
     }
 
-    /// Puts a description in place of the one before, durably, unless they are the same.
+    /// Replaces the description durably. An equal description is not written.
     pub(crate) fn replace(&mut self, description: Description) -> Result<(), StoreError> {
         if description == self.description {
             return Ok(());
@@ -319,8 +317,9 @@ impl Kept {
                 COPIES.room
             ))
         })?;
-        // The older copy first, so that one is always whole. The other follows at once: a copy
-        // that is damaged later must not bring back an earlier state of the store.
+        // The older copy is written first, so one copy is always whole. The other is written at
+        // once too: otherwise damage to the new copy would bring back an earlier state of the
+        // store.
         for copy in [1 - self.newest, self.newest] {
             COPIES
                 .write(&*self.device, copy, &encoded)
@@ -333,7 +332,7 @@ impl Kept {
     }
 }
 
-/// Whether nothing was ever written in a copy's room.
+/// True if nothing was ever written in the place of a copy.
 fn is_untouched(device: &dyn Device, copy: usize) -> bool {
     let mut bytes = vec![0; COPIES.room as usize];
     let read = device.read(COPIES.place(copy, device.bytes()), &mut bytes);
@@ -347,14 +346,13 @@ pub(crate) fn damaged(file: PathBuf, detail: &str) -> StoreError {
     }
 }
 
-/// What a drive's file says about itself.
+/// Label of a drive's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) store: Uuid,
-    /// Which member it is: its indices from the top.
+    /// Indices of the member from the top.
     pub(crate) member: String,
-    /// How often the store was opened, and members failed or were replaced, when
-    /// this one was last part of it.
+    /// The store's number of events when this member was last part of it.
     pub(crate) events: u64,
 }
 
@@ -369,15 +367,15 @@ impl Label {
         LABEL.encode(&record).unwrap_or_default()
     }
 
-    /// Puts the label behind the `bytes` of a drive. It is to be made durable.
+    /// Writes the label behind the `bytes` of a drive. The caller flushes the device.
     pub(crate) fn write(&self, device: &dyn Device, bytes: u64) -> std::io::Result<()> {
         let encoded = self.encode();
-        // Sectors that it does not reach take no room.
+        // The rest of the label's 4 KiB is zeros and stays a hole.
         let last = encoded.iter().rposition(|&byte| byte != 0).unwrap_or(0);
         device.write(bytes, &encoded[..(last + 1).next_multiple_of(512)])
     }
 
-    /// The label behind the `bytes` of a drive, if there is a whole one.
+    /// Reads the label behind the `bytes` of a drive, if there is a whole one.
     pub(crate) fn read(device: &dyn Device, bytes: u64) -> Option<Label> {
         let mut room = vec![0; LABEL_BYTES as usize];
         device.read(bytes, &mut room).ok()?;
@@ -391,9 +389,8 @@ impl Label {
         })
     }
 
-    /// What is the matter with a member whose label was `found`, if this was
-    /// expected. A label may be one event ahead: labels are written before the
-    /// store's description.
+    /// Describes the fault of a member, if the label `found` is not the expected one. A label may
+    /// be one event ahead, because labels are written before the store's description.
     pub(crate) fn complaint(&self, found: Option<&Label>) -> Option<String> {
         let expected = format!("expected member `{}` of store {}", self.member, self.store);
         let found = match found {

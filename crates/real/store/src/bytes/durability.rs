@@ -1,4 +1,4 @@
-//! What was written becomes durable, and what is durable need not be mended.
+//! Syncing: data becomes durable, and marks of durable regions are cleared.
 
 use crate::Device;
 use crate::bytes::StoreError;
@@ -12,38 +12,37 @@ use fullstroke_units::{SECTOR_BYTES, Sectors};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What one call of [`Store::tidy`] mends at most.
+/// Largest extent for one call of [`Store::tidy`] to mend: 2 MiB.
 const SETTLED_SECTORS: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
 
-/// Makes durable all that was written before it was made. It holds the files
-/// themselves, so that another thread can run it while the store is in use.
+/// Makes all earlier writes durable. The job holds the files themselves, so another thread can run
+/// it while the store is in use.
 pub struct SyncJob {
     files: Vec<ToSync>,
     synced: Synced,
 }
 
-/// What a [`SyncJob`] made durable, or failed to; for [`Store::note_synced`].
+/// Result of a [`SyncJob`], for [`Store::note_synced`].
 #[derive(Debug)]
 #[must_use = "what was not made durable is known to nobody else"]
 pub struct Synced {
     epoch: u64,
-    /// Which records of the journal it makes needless.
+    /// State of the journal when the job was made: records carried out by then can be given up.
     carried_out: Option<(u64, u64)>,
     state_changes: u64,
     states: Vec<MemberState>,
-    /// What the host failed to make durable: a medium, or else a file of the
-    /// store's own.
+    /// Devices with failed flushes: index of the medium, `None` for the store's own file.
     failed: Vec<(Option<usize>, StoreError)>,
 }
 
-/// Makes durable that regions are about to change: what
-/// [`Store::announce`] waits for. Another thread may run it.
+/// Makes new marks of regions durable; [`Store::announce`] tells when a job is needed. Another
+/// thread may run the job.
 pub struct MarkJob {
     file: ToSync,
     setting: u64,
 }
 
-/// What a [`MarkJob`] came to; for [`Store::note_marked`].
+/// Result of a [`MarkJob`], for [`Store::note_marked`].
 #[derive(Debug)]
 #[must_use = "what was not made durable is known to nobody else"]
 pub struct Marked(Result<u64, StoreError>);
@@ -54,7 +53,7 @@ impl MarkJob {
         Marked(self.file.run().map(|()| self.setting))
     }
 
-    /// The same job, with what it waits for in another's hands: for tests.
+    /// Replaces the device of the job: for tests.
     #[doc(hidden)]
     pub fn over(mut self, device: Arc<dyn Device>) -> MarkJob {
         self.file.device = device;
@@ -62,7 +61,7 @@ impl MarkJob {
     }
 }
 
-/// What [`Store::tidy`] leaves to be done.
+/// Work left by [`Store::tidy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tidy {
     /// Nothing until the next write.
@@ -71,14 +70,14 @@ pub enum Tidy {
     Again,
     /// Something later: call again at this instant.
     At(Duration),
-    /// Run a [`SyncJob`], note it, and call again.
+    /// Run a [`SyncJob`], pass its result to [`Store::note_synced`], and call again.
     Sync,
 }
 
 impl SyncJob {
-    /// Waits until the host has written everything, or has failed to. What it
-    /// failed to write may be lost, and it will not say so again: whoever runs a
-    /// job hands the result to [`Store::note_synced`].
+    /// Waits until the host has written everything, or has failed to. Unwritten data may be lost,
+    /// and the host reports a failure only once. So the caller must pass the result to
+    /// [`Store::note_synced`].
     pub fn run(mut self) -> Synced {
         for file in self.files {
             let medium = file.medium;
@@ -89,14 +88,14 @@ impl SyncJob {
         self.synced
     }
 
-    /// Whether there is nothing to wait for.
+    /// True if there is nothing to wait for.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 }
 
 impl Store {
-    /// Makes everything durable that was written so far, and waits for it.
+    /// Makes all writes so far durable, and waits for the host.
     ///
     /// # Errors
     /// The host's.
@@ -105,7 +104,7 @@ impl Store {
         self.note_synced(synced)
     }
 
-    /// A job that makes everything durable that was written so far.
+    /// Returns a job to make all writes so far durable.
     pub fn sync_job(&mut self) -> SyncJob {
         self.sync_job_without(&[])
     }
@@ -115,10 +114,11 @@ impl Store {
         let mut files = self.media.changed_since(self.synced, without);
         let redo = self.records.as_ref().and_then(Records::redo);
         files.extend(redo.and_then(|redo| redo.to_sync_since(self.synced)));
-        // Behind the data that they vouch for.
+        // The bits say that lost sectors were written. So the bits become durable after the data.
         let losses = self.losses.iter();
         files.extend(losses.filter_map(|loss| loss.changed_since(self.synced)));
         let epoch = self.media.epoch;
+        // Taken before the flush: the job does not cover changes that are made during the flush.
         let carried_out = redo.map(Redo::before_sync);
         self.media.epoch += 1;
         let (state_changes, states) = (self.state_changes, self.states());
@@ -134,9 +134,9 @@ impl Store {
         }
     }
 
-    /// The extent is about to change. Answers whether a change of it would be
-    /// carried out at once; otherwise it would wait for the host's disk, to make
-    /// durable that its regions are being written. A [`MarkJob`] waits elsewhere.
+    /// Announces that the extent is about to change. Returns true if a change would be carried out
+    /// at once. Otherwise the change would wait for the host's disk, to make the marks of its
+    /// regions durable. A [`MarkJob`] waits in another thread instead.
     ///
     /// # Errors
     /// The host's.
@@ -150,17 +150,16 @@ impl Store {
         }
     }
 
-    /// A job for all that was announced and waits; `None` if nothing does.
+    /// Returns a job for all announced marks; `None` if all are durable.
     pub fn mark_job(&self) -> Option<MarkJob> {
         let (file, setting) = self.records.as_ref()?.marks()?.to_sync()?;
         Some(MarkJob { file, setting })
     }
 
-    /// Takes note of what a job came to.
+    /// Takes the result of a [`MarkJob`].
     ///
     /// # Errors
-    /// The store [has stopped](StoreError::Stopped): marks that the host failed to
-    /// make durable cannot be trusted.
+    /// The store [has stopped](StoreError::Stopped): marks cannot be trusted after a failed flush.
     pub fn note_marked(&mut self, marked: Marked) -> Result<(), StoreError> {
         let setting = marked.0.map_err(|error| self.stop(error))?;
         if let Some(marks) = self.records.as_mut().and_then(Records::marks_mut) {
@@ -169,14 +168,13 @@ impl Store {
         Ok(())
     }
 
-    /// Takes note of what a job made durable, and records how far members are
-    /// filled. A member that the host failed to make durable has failed, if the
-    /// volume survives that: what was to be durable is so without it.
+    /// Takes the result of a [`SyncJob`], and records the progress of rebuilds. A failed flush
+    /// fails the member, if the volume survives that. The volume's data is durable without the
+    /// member.
     ///
     /// # Errors
-    /// The store [has stopped](StoreError::Stopped), now or before: the host
-    /// failed to make something durable that nothing makes good. Or what was
-    /// made durable cannot be recorded: it stays as it was then.
+    /// The store [has stopped](StoreError::Stopped), now or before: a flush failed for data without
+    /// redundancy. Or the progress cannot be recorded: the record stays unchanged.
     pub fn note_synced(&mut self, synced: Synced) -> Result<(), StoreError> {
         self.check_running()?;
         for (medium, error) in synced.failed {
@@ -190,16 +188,16 @@ impl Store {
         if let Some((redo, before)) = redo.zip(synced.carried_out) {
             redo.given_up(before, self.media.epoch)?;
         }
+        // After a change of a state the job's snapshot of the states is out of date.
         if synced.state_changes == self.state_changes {
             self.record_better(&synced.states, false)?;
         }
         Ok(())
     }
 
-    /// Mends what failed requests left behind, and forgets regions that were
-    /// not written for some seconds, so that they need not be looked at when
-    /// the store is opened again. To be called from time to time, when there is
-    /// nothing better to do; `now` counts from anywhere and never goes back.
+    /// Mends the effects of failed requests. Clears the marks of regions without writes for some
+    /// seconds, so the next opening has less to compare. Call this from time to time, when there
+    /// are no requests. `now` counts from any instant and never decreases.
     ///
     /// # Errors
     /// The host's; call again later.
@@ -220,6 +218,8 @@ impl Store {
         if now < due {
             return Ok(Tidy::At(due));
         }
+        // A mark may be cleared only when its writes are durable: the epochs before the checkpoint
+        // must be synced.
         if self.synced + 1 < epoch {
             return Ok(Tidy::Sync);
         }
@@ -236,8 +236,7 @@ impl Store {
         })
     }
 
-    /// Ends everything that is under way, so that the next opening has nothing
-    /// to mend.
+    /// Completes all pending work, so the next opening has nothing to mend.
     ///
     /// # Errors
     /// The host's. The next opening mends then.
@@ -261,34 +260,35 @@ impl Store {
             return Ok(());
         };
         if !compared {
-            // The next opening goes on comparing.
+            // The store stays unclean, and the next opening continues the comparison.
             return Ok(());
         }
         if let Some(marks) = records.marks_mut() {
             marks.clear_before(u64::MAX)?;
         }
         let mut description = records.description().clone();
+        // Recorded last: after a crash before this, the store is unclean and the next opening
+        // mends.
         description.clean = true;
         records.replace(description)
     }
 
-    /// What is written from now on belongs to a new epoch; what belongs to an
-    /// older one will have been quiet by the time the checkpoint is due.
+    /// Begins a new epoch for later writes. When the checkpoint is due, regions of older epochs
+    /// have had no writes for the time `quiet`.
     fn begin_checkpoint(&mut self, now: Duration) -> Tidy {
         self.media.epoch += 1;
         self.checkpoint = Some((self.media.epoch, now));
         Tidy::At(now + self.quiet)
     }
 
-    /// Whether there are regions to forget, or members that are filled further
-    /// than is recorded.
+    /// True if there are marks to clear, or rebuilds have filled more than is recorded.
     fn has_more_to_record(&self) -> bool {
         let marks = self.records.as_ref().and_then(Records::marks);
         marks.is_some_and(|marks| marks.is_dirty()) || self.records_lag()
     }
 
-    /// Makes redundancy follow from the data somewhere where it may not.
-    /// Answers whether there was such a place.
+    /// Makes redundancy follow from the data in one place where it may not. Returns false if there
+    /// was no such place.
     pub(crate) fn settle_some(&mut self) -> Result<bool, StoreError> {
         let Some(extent) = self.unsettled.last().map(|unsettled| unsettled.extent) else {
             return Ok(false);
@@ -303,7 +303,7 @@ impl Store {
         if let Some(marks) = self.records.as_mut().and_then(Records::marks_mut) {
             marks.mark(part, self.media.epoch)?;
         }
-        Verifier::new(&mut self.media, true).check(&mut self.root, "", part)?;
+        Verifier::mending(&mut self.media).check(&mut self.root, "", part)?;
         if part.sectors < extent.sectors {
             let rest = Extent {
                 start: part.end(),

@@ -1,4 +1,4 @@
-//! What can go wrong with stored bytes.
+//! Errors of stores.
 
 use fullstroke_contract::Extent;
 use fullstroke_units::Sectors;
@@ -9,48 +9,46 @@ use thiserror::Error;
 /// Why a store could not be opened, or a request not be served.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// The host failed: its disk is full or broken, or the file is out of
-    /// reach.
+    /// The host failed: its disk is full or broken, or the file is out of reach.
     #[error("cannot {action} `{file}`: {source}")]
     Host {
-        /// The file, or what stands for it.
+        /// Name of the file or device.
         file: String,
-        /// What was tried.
+        /// Failed action.
         action: &'static str,
-        /// What the host said.
+        /// Error of the host.
         source: io::Error,
     },
     /// The sectors were lost: more members have failed than the redundancy
     /// covers.
     #[error("{extent:?} was lost: more members have failed than the volume survives")]
     Lost {
-        /// What was asked for.
+        /// Requested extent.
         extent: Extent,
     },
-    /// The volume has failed: it waits for its members, or for somebody to say
-    /// that what they held may be lost.
+    /// The volume has failed. The volume waits for the members, or for an acceptance of the loss.
     #[error(
         "the volume has failed: more members are missing than it survives ({members}); it continues only after the loss of their data is accepted"
     )]
     Failed {
-        /// Those that are out of order.
+        /// Failed and incomplete members.
         members: String,
     },
-    /// The host failed to make something durable that nothing makes good. Since
-    /// it says so only once, nothing is believed from then on.
+    /// A flush failed for data without redundancy. The host reports a failure only once, so later
+    /// successes of the host prove nothing.
     #[error(
         "the store has stopped, because written data may be lost: {why}; stop the server and check its disk"
     )]
     Stopped {
-        /// What happened.
+        /// Description of the failure.
         why: String,
     },
     /// The request reaches behind the end of the volume, or is empty.
     #[error("{extent:?} is not within the volume's {capacity}, or is empty")]
     OutOfRange {
-        /// What was asked for.
+        /// Requested extent.
         extent: Extent,
-        /// Where the volume ends.
+        /// Capacity of the volume.
         capacity: Sectors,
     },
     /// Another process has the store open.
@@ -70,9 +68,9 @@ pub enum StoreError {
         folder: PathBuf,
         /// The digest in the folder.
         found: String,
-        /// The digest of the stack that is to be served.
+        /// Digest of the stack to be served.
         expected: String,
-        /// What the folder was made for.
+        /// Layout of the folder's stack.
         layout: String,
     },
     /// The folder holds something, but no store.
@@ -83,15 +81,15 @@ pub enum StoreError {
     NoStore {
         /// The folder.
         folder: PathBuf,
-        /// One of the things in it.
+        /// Name of one entry of the folder.
         found: String,
     },
-    /// A file of the store is not as it was left.
+    /// A file of the store is damaged.
     #[error("`{}`: {detail}", file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
-        /// What was found, what was expected, how to mend it.
+        /// Found state, expected state, and the remedy.
         detail: String,
     },
     /// Members' files are missing or short.
@@ -100,22 +98,22 @@ pub enum StoreError {
          which counts these members as failed"
     )]
     MembersMissing {
-        /// The files, and what is the matter with each.
+        /// The files, and the fault of each.
         detail: String,
     },
     /// More members' files are missing than the layout survives.
     #[error("{detail}; the volume does not survive that: put the files back")]
     TooManyMissing {
-        /// The files, and what is the matter with each.
+        /// The files, and the fault of each.
         detail: String,
     },
-    /// An order about a member that cannot be carried out.
+    /// The operation is not possible in the present state.
     #[error("{0}")]
     Refused(String),
 }
 
 impl StoreError {
-    /// An error of the host at `file`.
+    /// Returns an error of the host at `file`.
     pub(crate) fn host(action: &'static str, file: &Path, source: io::Error) -> StoreError {
         StoreError::Host {
             file: file.display().to_string(),
@@ -124,8 +122,8 @@ impl StoreError {
         }
     }
 
-    /// Whether the host has no room left: a client is told so rather than that
-    /// the medium is broken.
+    /// True if the host has no room left. Clients get a separate error then, because the medium is
+    /// not broken.
     pub fn is_out_of_space(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         let kinds = [StorageFull, QuotaExceeded, FileTooLarge];

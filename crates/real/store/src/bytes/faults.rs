@@ -3,32 +3,31 @@
 //! # The fault model
 //! A medium is a disk with a volatile cache, as the host shows it to a process:
 //!
-//! - **Reads** fail in sectors that have gone bad (`EIO`), every time, until they
-//!   are written: a disk puts another sector in their place then.
-//! - **Writes** fail with `EIO` after any part of them was made (torn at a
-//!   sector), or with `ENOSPC`, likewise.
-//! - **Syncs** fail with `EIO`. Of what was written since the last, each sector
-//!   is as new or as old by chance, and the next sync calls that a success, as
-//!   Linux does after it could not write pages back.
+//! - **Reads** fail in sectors that have gone bad (`EIO`), every time, until they are written: a
+//!   disk puts another sector in their place then.
+//! - **Writes** fail with `EIO` after any part of them was made (torn at a sector), or with
+//!   `ENOSPC`, likewise.
+//! - **Syncs** fail with `EIO`. Each sector that was written since the last sync is then as new or
+//!   as old, by chance. The next sync succeeds nevertheless, as Linux does after it could not write
+//!   pages back.
 //! - **Death**: from some moment on a disk answers everything with `EIO`.
-//! - **Kill**: the process ends between two requests; the media keep all. What
-//!   a member was filled with since the last sync counts for nothing afterwards,
-//!   so a disk that fails besides counts as one more.
-//! - **Power loss**: each sector that was written since the last sync is as new
-//!   or as old, by chance. Only while all members are alive, and recorded so: degraded volumes
-//!   lose power in `power.rs`, where the store's own device does as well.
+//! - **Kill**: the process ends between two requests; the media keep everything. The progress of
+//!   rebuilds since the last sync is lost. So another disk that fails counts as one more failure.
+//! - **Power loss**: each sector that was written since the last sync is as new or as old, by
+//!   chance. Power is lost only while all members are alive and recorded as alive. The tests in
+//!   `power.rs` cover degraded volumes, where the store's own device loses power as well.
 //!
-//! Not in the model: a medium that returns other bytes than it was given without
-//! an error, since no data has check sums; writes that are torn within a sector;
-//! faults of the files beside the media, each of which is tested on its own.
+//! Not in the model: a medium that returns other bytes than it was given without an error, since no
+//! data has check sums; writes that are torn within a sector; faults of the files beside the media,
+//! each of which is tested on its own.
 //!
-//! # What is required
-//! With faults of as many members at once as the layout survives: every read is
-//! answered, every flush succeeds, and what is read is what was written last; of
-//! a write that was refused it is old or new (now one, now the other, until it
-//! can be mended), of one that was not flushed before a power loss as well. With faults of all members at once, the same or an
-//! error, never anything else. The seed is in the message of every failure;
-//! `FULLSTROKE_FAULTS` sets how many are tried of each volume (default 6).
+//! # Requirements
+//! With faults of as many members at once as the layout survives, every read is answered, every
+//! flush succeeds, and a read returns the latest data. After a refused write a sector is old or
+//! new, and may change between both until it can be mended. After a power loss an unflushed sector
+//! is old or new as well. With faults of all members at once, reads return the same data or an
+//! error, and never anything else. The message of every failure contains the seed;
+//! `FULLSTROKE_FAULTS` sets the number of seeds for each volume (default 6).
 
 use crate::bytes::description::{LABEL_BYTES, Label, MemberRecord};
 use crate::bytes::opening::Source;
@@ -42,7 +41,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// How often what fails, of a thousand.
+/// Rates of faults, per thousand operations.
 #[derive(Clone, Copy, Default)]
 struct Rates {
     write: u64,
@@ -52,7 +51,7 @@ struct Rates {
 
 struct Disk {
     now: Memory,
-    /// The durable content of sectors that were written since the last sync.
+    /// Durable content of the sectors with unsynced writes.
     durable: BTreeMap<u64, [u8; 512]>,
     bad: BTreeSet<u64>,
     dead: bool,
@@ -92,7 +91,7 @@ impl Disk {
         !self.dead && self.bad.is_empty() && write + room + sync == 0
     }
 
-    /// How much of a change is made, and how it ends.
+    /// Decides how many sectors of a change are made, and how the change ends.
     fn change(&mut self, extent: Extent) -> (Sectors, io::Result<()>) {
         if self.dead {
             return (Sectors::ZERO, broken());
@@ -119,7 +118,7 @@ impl Disk {
         (Sectors(made), result)
     }
 
-    /// What was not durable is old or new.
+    /// Makes each unsynced sector old or new.
     fn forget(&mut self) {
         for (lbn, before) in std::mem::take(&mut self.durable) {
             if self.random.chance(0.5) {
@@ -160,7 +159,7 @@ impl Device for Faulty {
     fn next_data(&self, at: u64, bytes: u64) -> io::Result<Option<Range<u64>>> {
         self.1.lock().unwrap().now.next_data(at, bytes)
     }
-    /// An empty disk in its place, which is sound.
+    /// Replaces the disk with a sound empty one.
     fn clear(&self) -> io::Result<()> {
         let mut disk = self.1.lock().unwrap();
         let random = disk.random.clone();
@@ -179,7 +178,7 @@ impl Device for Faulty {
     }
 }
 
-/// The disks, which outlive the store.
+/// Disks with a longer life than the store.
 struct Disks {
     disks: BTreeMap<String, SharedDisk>,
     seed: u64,
@@ -198,7 +197,7 @@ impl Source for Disks {
     }
 }
 
-/// A volume on such disks, and what may be read of it.
+/// A volume on such disks, and the data allowed in each sector.
 struct Trial {
     sample: Sample,
     folder: tempfile::TempDir,
@@ -206,13 +205,13 @@ struct Trial {
     store: Option<Store>,
     random: Random,
     version: u64,
-    /// For each sector, the writes whose bytes it may hold now.
+    /// For each sector, the writes whose bytes may be there now.
     may: Vec<Vec<u64>>,
-    /// The same after a loss of power now.
+    /// As `may`, after a loss of power now.
     after_power_loss: Vec<Vec<u64>>,
-    /// Disks that fail, or did since all members were alive.
+    /// Disks with failures since all members were alive.
     faulty: BTreeSet<String>,
-    /// Whether errors are in order, since disks fail beyond what is survived.
+    /// True if errors are allowed, because more disks fail than the layout survives.
     anything_goes: bool,
     refused: u64,
     dropped: u64,
@@ -382,7 +381,7 @@ impl Trial {
         assert!(allowed, "{}: {done:?}", self.what());
     }
 
-    /// A disk begins to fail, or one that does gets worse.
+    /// Makes a disk begin to fail, or a failing one worse.
     fn goes_bad(&mut self) {
         let names: Vec<String> = self.disks.disks.keys().cloned().collect();
         self.faulty
@@ -428,8 +427,7 @@ impl Trial {
         }
     }
 
-    /// Whether some disk cannot be read where it should be: comparing would
-    /// not get past it.
+    /// True if some disk has unreadable sectors. A comparison would stop there.
     fn has_bad_sectors(&self) -> bool {
         let bad = |disk: &SharedDisk| {
             disk.lock()
@@ -439,8 +437,8 @@ impl Trial {
         self.disks.disks.values().any(bad)
     }
 
-    /// After a kill, a member that was filled and is not recorded so counts as
-    /// empty: with a disk that fails besides, that may be more than is survived.
+    /// After a kill, a filled member counts as empty unless the filling is recorded. Another
+    /// failing disk may be one too many for the layout.
     fn kill(&mut self) {
         self.faulty
             .retain(|name| !self.disks.disks[name].lock().unwrap().is_sound());
@@ -462,13 +460,13 @@ impl Trial {
             may.extend(later);
         }
         self.spare_the_opening(Trial::open);
-        // What was read after a loss of power was made durable by the opening.
+        // The opening made this data durable.
         self.look(Extent::new(0, self.may.len() as u64));
         self.flush();
     }
 
-    /// An opening makes what it mends durable, or is an error: that is another
-    /// test's.
+    /// Opens the store without faults. An opening may end in an error during the flush of mended
+    /// data; another test covers that.
     fn spare_the_opening(&mut self, open: impl FnOnce(&mut Trial)) {
         let quiet = |disk: &SharedDisk| std::mem::take(&mut disk.lock().unwrap().rates);
         let rates: Vec<Rates> = self.disks.disks.values().map(quiet).collect();
@@ -478,7 +476,7 @@ impl Trial {
         }
     }
 
-    /// Failed members are replaced and filled.
+    /// Replaces failed members, and fills them.
     fn see_to_members(&mut self) {
         let failed = self
             .store()

@@ -8,17 +8,18 @@ use crate::bytes::node::Node;
 use fullstroke_contract::Operation;
 use fullstroke_volume::Plan;
 
-/// Brings the pieces of each write together, so that a member that is a volume
-/// gets it as one request: it may fill whole rows then. Keeps its room.
+/// Joins the pieces of each write. Inner volumes get one request for each write, perhaps with whole
+/// rows. The memory is reused.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     bytes: Vec<u8>,
-    /// For each I/O of the plan, where its bytes begin.
+    /// For each I/O of the plan, the first of its bytes in `bytes`.
     starts: Vec<usize>,
 }
 
 impl Gathered {
-    /// Carries out the writes of `plan`: all of them, whether or not one fails.
+    /// Carries out the writes of `plan`. If one write fails, the others are carried out
+    /// nevertheless.
     pub(crate) fn write(
         &mut self,
         plan: &Plan,

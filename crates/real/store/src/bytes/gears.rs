@@ -1,16 +1,16 @@
-//! Arrays with gears: the soft state of members that stand is kept as bytes, too.
+//! Arrays with gears: the soft state of members in standby is kept as bytes, too.
 //!
-//! Whoever times the volume says when it shifts. A shift copies what is stale while requests are served,
-//! and is [settled](Store::settle) when nothing is. What survives a death rests on one thing that is
-//! recorded: which volumes are in the low gear.
+//! The timing model decides when the volume shifts. A shift copies stale rows while requests are
+//! served, and is [settled](Store::settle) when no requests are. After a crash the opening needs
+//! one recorded fact: the volumes in the low gear.
 //!
-//! - It is recorded when all is copied, before the first write that goes to one place alone. Until then
-//!   an array that falls is found in the high gear and one that rises in the low gear: there the data of
-//!   all is whole, whatever was copied.
-//! - Which rows were stale is recorded nowhere: all count as stale behind an opening. One that is found in the
-//!   low gear is copied home before it serves, since whoever times it begins with all members turning.
-//! - In the low gear, and while it rises, an array with parity makes its changes through the journal, as
-//!   one does that lacks a member: what the standing members hold follows from parity there.
+//! - The low gear is recorded after all rows are copied, and before the first write to one place
+//!   only. Until then a crash finds a falling array in the high gear, and a rising array in the low
+//!   gear. In these gears the data is whole, whatever was copied.
+//! - Stale rows are not recorded: after an opening all rows count as stale. A volume in the low
+//!   gear is copied home before serving, because the model begins with all members turning.
+//! - In the low gear, and while rising, an array with parity makes its changes through the journal,
+//!   like a degraded array. The data of the standby members follows from parity then.
 
 use crate::bytes::array::Array;
 use crate::bytes::records::Records;
@@ -19,22 +19,22 @@ use crate::bytes::{StoreError, states};
 use fullstroke_contract::Gear;
 use fullstroke_units::Sectors;
 
-/// What of an array is copied at once when it is opened.
+/// Size of a step of copying during an opening and when a shift is settled: 16 MiB.
 const COPIED_SECTORS: Sectors = Sectors(16 << 11);
 
 impl Store {
-    /// The volumes that have gears, from the top, by their indices.
+    /// Returns the paths of the volumes with gears, from the top.
     pub fn geared(&self) -> Vec<Vec<usize>> {
         states::geared(&self.root)
     }
 
-    /// The gear of the volume at `path`: its indices from the top. `None` if it has none.
+    /// Returns the gear of the volume at `path`; `None` without gears.
     pub fn gear(&mut self, path: &[usize]) -> Option<Gear> {
         states::volume(&mut self.root, path)?.layout.present_gear()
     }
 
-    /// Begins to shift the volume at `path`: falling from the high gear, rising from the low one.
-    /// Answers whether it could.
+    /// Begins to shift the volume at `path`: to falling from the high gear, to rising from the low
+    /// one. Returns true if the shift was possible.
     pub fn begin_shift(&mut self, path: &[usize], to: Gear) -> bool {
         let array = states::volume(&mut self.root, path);
         array
@@ -42,8 +42,8 @@ impl Store {
             .is_some_and(|gears| gears.shift(to))
     }
 
-    /// Copies some rows of the volume at `path` that are stale, `most` sectors of them or one row, if
-    /// it shifts. Answers how many sectors it copied; none if nothing is stale.
+    /// During a shift, copies stale rows of the volume at `path`: about `most` sectors, but at
+    /// least one row. Returns the number of copied sectors; zero if no row is stale.
     ///
     /// # Errors
     /// Lost, or the host's: these rows are stale as before.
@@ -69,10 +69,12 @@ impl Store {
         Ok(copied)
     }
 
-    /// The shift of the volume at `path` is over: copies what is stale still, and records the gear.
+    /// Ends the shift of the volume at `path`: copies the rest of the stale rows, and records the
+    /// gear.
     ///
     /// # Errors
-    /// As [`copy_stale`](Store::copy_stale), or it could not be recorded: it shifts on then.
+    /// As [`copy_stale`](Store::copy_stale), or the gear could not be recorded: the volume shifts
+    /// on then.
     pub fn settle(&mut self, path: &[usize]) -> Result<(), StoreError> {
         let low = match self.gear(path) {
             Some(Gear::Falling) => true,
@@ -81,13 +83,16 @@ impl Store {
         };
         while self.copy_stale(path, COPIED_SECTORS)? > Sectors::ZERO {}
         if low {
-            // Parity that is not settled could not be told from what follows from it.
+            // In the low gear, data follows from parity. So parity must follow from the data before
+            // that.
             while self.settle_or_give_up_lacking()? {}
         }
-        // What is recorded rests on what was copied, and members may fail on the way.
+        // The record of the gear needs the copies to be durable. Members may fail during this sync,
+        // which is why the gear is read again below.
         self.sync()?;
         if let Some(redo) = self.records.as_mut().and_then(Records::redo_mut) {
-            // Copies go by without records: none of before must undo them in the new gear.
+            // Copies are made without records. A record from before would overwrite data in the new
+            // gear.
             redo.restart(self.media.epoch)?;
         }
         let gear = self.gear(path);
@@ -111,7 +116,8 @@ impl Store {
         self.choose_journalling()
     }
 
-    /// A change has failed: what was to be in two places may be in one.
+    /// Marks all rows as stale after a failed change, because only one of two copies may have been
+    /// written.
     #[cold]
     pub(crate) fn distrust_copies(&mut self) {
         for path in states::geared(&self.root) {
@@ -123,7 +129,7 @@ impl Store {
         }
     }
 
-    /// Volumes that were left in the low gear shift up.
+    /// Shifts volumes in the low gear up.
     pub(crate) fn rise(&mut self) -> Result<Sectors, StoreError> {
         let mut copied = Sectors::ZERO;
         for path in states::geared(&self.root) {
@@ -141,7 +147,7 @@ impl Store {
     }
 }
 
-/// Sets the gears in which volumes were left. Which rows are stale is not known.
+/// Sets the gears in which volumes were left. All rows count as stale.
 pub(crate) fn found(root: &mut crate::bytes::node::Node, low: &[String]) {
     for path in states::geared(root) {
         let name = states::dotted(&path);

@@ -1,11 +1,9 @@
-//! What the host's storage fails to do, and what follows.
+//! Failures of the host's storage, and their consequences.
 //!
-//! What cannot be read is computed from the other members and written again.
-//! What cannot be written is no longer asked: its member has failed, as md's is
-//! (`md_error` of Linux), if the volume survives it. A failed sync is the same,
-//! since the host drops what it could not write and calls the next sync a
-//! success (Linux marks such pages clean). Want of room is nobody's fault in
-//! particular, and is told.
+//! Unreadable sectors are computed from the other members and written again. A failed write fails
+//! the member, as in md (`md_error` of Linux), if the volume survives that. A failed sync has the
+//! same effect, because the host drops the unwritten pages and reports success for the next sync
+//! (Linux marks such pages clean). Lack of room is no fault of a member; the client gets an error.
 
 use crate::buffers::extent_of;
 use crate::bytes::array::Array;
@@ -17,18 +15,18 @@ use crate::bytes::{Store, StoreError};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, Sectors};
 
-/// How many failed reads are mended for one request: those of a request of
-/// 32 MiB on media that fail here and there.
+/// Largest number of failed reads to mend for one request: enough for a request of 32 MiB on media
+/// with several faults.
 const MENDED_MOST: usize = 256;
 
 impl Store {
-    /// Members that have failed since this was asked because the host failed
-    /// them: whoever times the volume must be told.
+    /// Returns the members that have failed because of the host since the last call. The timing
+    /// model of the volume must fail the same members.
     pub fn take_dropped(&mut self) -> Vec<Dropped> {
         std::mem::take(&mut self.dropped)
     }
 
-    /// Why nothing is served any more, if so.
+    /// Reason why no requests are served any more; `None` while the store serves.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
@@ -41,7 +39,7 @@ impl Store {
         }
     }
 
-    /// Serves nothing any more.
+    /// Stops the store: no request is served any more.
     pub(crate) fn stop(&mut self, error: StoreError) -> StoreError {
         let why = self
             .stopped
@@ -50,7 +48,8 @@ impl Store {
         StoreError::Stopped { why }
     }
 
-    /// An error of marking: a file that was not made durable cannot be trusted.
+    /// Handles an error of marking. A failed flush stops the store, because the file's content is
+    /// not known then. Other errors are returned.
     pub(crate) fn stop_unless_told_apart(&mut self, error: StoreError) -> StoreError {
         match error {
             StoreError::Host {
@@ -61,8 +60,7 @@ impl Store {
         }
     }
 
-    /// A read that failed with `error` is tried again after what could not be
-    /// read was mended.
+    /// Mends the unreadable sectors of a read that failed with `error`, and repeats the read.
     #[cold]
     pub(crate) fn read_again(
         &mut self,
@@ -85,10 +83,9 @@ impl Store {
         Err(error)
     }
 
-    /// Tries something that may be repeated, and again after what it could not
-    /// read was mended and members that it could not change were dropped.
-    /// `changed` is where it leaves redundancy that does not follow from the
-    /// data, if it ends in the middle.
+    /// Carries out the repeatable action `act`. After a failure the unreadable sectors are mended,
+    /// members with failed writes are failed, and `act` is repeated. `changed` is the extent whose
+    /// redundancy may not follow from the data if `act` ends in the middle.
     pub(crate) fn attempt(
         &mut self,
         changed: Option<Extent>,
@@ -106,8 +103,7 @@ impl Store {
         result
     }
 
-    /// Something failed with `error`. It is worth another try if this returns
-    /// well.
+    /// Mends the cause of `error`. After a successful return another attempt is worth while.
     #[cold]
     fn mend(
         &mut self,
@@ -130,20 +126,20 @@ impl Store {
                 .iter()
                 .try_for_each(|&(medium, _)| self.drop_medium(medium, &error));
         }
-        // Where it does not succeed now, it is tried again later.
+        // If settling fails now, [`Store::tidy`] tries again later.
         while matches!(self.settle_some(), Ok(true)) {}
         self.media.take_failed_changes();
         self.media.take_failed_read();
-        // What is told is what there is to do: a read that failed is mended once
-        // there is room.
+        // Lack of room is the error to report, because the client can act on it. The failed read is
+        // mended once there is room.
         match failed.iter().find(|&&(_, want_of_room)| want_of_room) {
             Some(&(medium, _)) if unread.is_some() => Err(self.media.want_of_room(medium)),
             _ => Err(error),
         }
     }
 
-    /// Mends what could not be read last; `error` if that cannot be. A medium
-    /// that cannot be read where it was mended just now has failed.
+    /// Mends the last failed read. Returns `error` if mending is impossible. A second failure in a
+    /// place mended just now fails the medium.
     fn mend_failed_read(
         &mut self,
         error: StoreError,
@@ -152,7 +148,8 @@ impl Store {
         let Some(failed) = self.media.take_failed_read() else {
             return Err(error);
         };
-        // Redundancy that does not follow from the data makes nothing good.
+        // Sectors can be computed only from redundancy that follows from the data, so pending
+        // changes and unsettled extents come first.
         if self.finish_pending().is_err() {
             return self.drop_stuck(failed.0, error);
         }
@@ -175,8 +172,8 @@ impl Store {
         Err(error)
     }
 
-    /// The medium cannot be read, and others refuse what was written down: all of
-    /// them fail, if the volume survives that.
+    /// Fails an unreadable medium, together with all media that refuse the pending changes, if the
+    /// volume survives the failures.
     fn drop_stuck(&mut self, medium: usize, error: StoreError) -> Result<(), StoreError> {
         let mut all = vec![medium];
         loop {
@@ -198,9 +195,8 @@ impl Store {
             .try_for_each(|medium| self.drop_medium(medium, &error))
     }
 
-    /// Computes what `extent` of the medium should hold from other members, and
-    /// writes it there: from those of its volume or, if these cannot, of a
-    /// volume above.
+    /// Computes the right bytes of `extent` of the medium, and writes the result there. The source
+    /// is the medium's volume or, if necessary, a volume above.
     fn heal(&mut self, medium: usize, extent: Extent) -> Result<(), StoreError> {
         let Some(mut path) = states::path_of(&self.root, medium) else {
             return Err(StoreError::Lost { extent });
@@ -215,7 +211,8 @@ impl Store {
             else {
                 break;
             };
-            // What lies behind it above may lie elsewhere below.
+            // Sectors that follow each other here may be apart in the volume above, so only the
+            // first is mended there.
             extent = Extent {
                 start: lbn,
                 sectors: Sectors(1),
@@ -225,7 +222,7 @@ impl Store {
         Err(StoreError::Lost { extent })
     }
 
-    /// Whether the volume answers without these media.
+    /// True if the volume answers without these media and without the dying ones.
     fn survives_all(&mut self, media: &[(usize, bool)]) -> bool {
         let before = self.states();
         let media = media.iter().map(|&(medium, _)| medium);
@@ -238,7 +235,7 @@ impl Store {
             return media.is_empty();
         };
         for path in &paths {
-            // A failure changes no media.
+            // A failure changes no media, so an empty set suffices.
             let nothing = &mut Media::new(Vec::new());
             if states::set(array, path, MemberState::Failed, nothing).is_err() {
                 return false;
@@ -249,7 +246,7 @@ impl Store {
         survives
     }
 
-    /// The medium's drive has failed.
+    /// Fails the medium's drive.
     fn drop_medium(&mut self, medium: usize, error: &StoreError) -> Result<(), StoreError> {
         let Some(path) = states::path_of(&self.root, medium) else {
             return Ok(());
@@ -266,9 +263,8 @@ impl Store {
         Ok(())
     }
 
-    /// The medium could not be made durable: what it holds may be older than it
-    /// was, and nothing may be mended from it. So the media that lack a change
-    /// fail with it.
+    /// Handles the failed flush of a medium. The medium may have lost earlier writes, so nothing
+    /// may be mended from the medium. So media that lack a change fail as well.
     pub(crate) fn drop_or_stop(
         &mut self,
         medium: usize,
@@ -292,8 +288,8 @@ impl Store {
         Ok(())
     }
 
-    /// The members fail that lack what was to be written, if the volume survives
-    /// that and, besides, the failure of the media `needed`.
+    /// Fails the members that lack a change, if the volume survives this and a failure of the media
+    /// `needed`.
     fn drop_lacking(&mut self, needed: &[usize], error: &StoreError) -> Result<(), StoreError> {
         let mut lacking = self.lacking();
         lacking.retain(|medium| !needed.contains(medium));
@@ -314,15 +310,14 @@ impl Store {
             .try_for_each(|medium| self.drop_medium(medium, error))
     }
 
-    /// Whether regions are still to be compared after a kill: no member can be
-    /// done without then.
+    /// True if regions are still to be compared after a kill. No member is dispensable then.
     fn has_uncompared(&self) -> bool {
         self.unsettled
             .iter()
             .any(|unsettled| unsettled.media.is_empty())
     }
 
-    /// The media that lack a change that others have.
+    /// Returns the media that lack a change that others have.
     fn lacking(&self) -> Vec<usize> {
         let all = self
             .unsettled
@@ -334,8 +329,7 @@ impl Store {
         all
     }
 
-    /// Makes redundancy follow from the data wherever it may not, so that the
-    /// media `dying` can fail.
+    /// Makes redundancy follow from the data wherever it may not, so the media `dying` can fail.
     pub(crate) fn settle_all_but(&mut self, dying: &[usize]) -> Result<(), StoreError> {
         self.unsettled.retain(|unsettled| {
             let known = !unsettled.media.is_empty();
@@ -344,8 +338,9 @@ impl Store {
         self.settle_or_drop(dying)
     }
 
-    /// Makes redundancy follow from the data somewhere where it may not. If what
-    /// that needs cannot be read, it is needed more than what lacks a change.
+    /// Makes redundancy follow from the data in one place where it may not. If the sources are
+    /// unreadable, the members that lack a change are failed instead. Returns false if there was no
+    /// such place.
     pub(crate) fn settle_or_give_up_lacking(&mut self) -> Result<bool, StoreError> {
         let error = match self.settle_some() {
             Ok(settled) => return Ok(settled),
@@ -353,7 +348,8 @@ impl Store {
         };
         let failed = self.media.take_failed_changes();
         let full = !failed.is_empty();
-        // One that takes no changes at all has failed; want of room may pass.
+        // A medium that refuses changes for another reason than lack of room has failed. Lack of
+        // room may pass.
         let broken: Vec<(usize, bool)> = failed
             .into_iter()
             .filter(|&(_, want_of_room)| !want_of_room)
@@ -366,7 +362,7 @@ impl Store {
             return Ok(true);
         }
         match self.media.take_failed_read() {
-            // It lacks a change, and cannot be read either.
+            // The medium lacks a change, and cannot be read either.
             Some((medium, _)) if !full && self.lacking().contains(&medium) => {
                 self.drop_lacking(&[], &error).map(|()| true)
             }
@@ -375,9 +371,9 @@ impl Store {
         }
     }
 
-    /// Makes redundancy follow from the data, so that it can do without the
-    /// media `needed`. Where that cannot be, those members fail that lack
-    /// what was to be written, if the volume survives it.
+    /// Makes redundancy follow from the data, so the volume can do without the media `needed`.
+    /// Where this is impossible, the members that lack a change are failed, if the volume survives
+    /// the failure.
     fn settle_or_drop(&mut self, needed: &[usize]) -> Result<(), StoreError> {
         while !self.unsettled.is_empty() {
             let error = match self.settle_some() {
@@ -394,11 +390,10 @@ impl Store {
     }
 }
 
-/// The media that are done without after changes have `failed` so: those that the
-/// host fails to change. Want of room is told, and they lack the change until there
-/// is some; unless a copy could not be computed at the same time, since what was
-/// `unread` lacks the change as well, and only a change that is made to its end
-/// leaves all copies alike.
+/// Returns the media to fail after the failed changes. Lack of room alone fails no medium: the
+/// client gets an error, and the medium lacks the change until there is room. But if a read failed
+/// at the same time (`unread`), a copy could not be computed. The medium of the read then lacks the
+/// change as well. Only a complete change leaves all copies alike, so media without room fail too.
 fn broken_of(failed: &[(usize, bool)], unread: bool) -> Vec<(usize, bool)> {
     failed
         .iter()
@@ -408,8 +403,8 @@ fn broken_of(failed: &[(usize, bool)], unread: bool) -> Vec<(usize, bool)> {
 }
 
 impl Array {
-    /// Computes what `extent` of `member` should hold from the other members,
-    /// and writes it there. Answers whether there was enough to compute it from.
+    /// Computes the right bytes of `extent` of `member` from the other members, and writes the
+    /// result there. Returns false if the other members do not suffice.
     fn heal(
         &mut self,
         member: usize,
@@ -419,7 +414,8 @@ impl Array {
         let state = self.layout.member_state(member);
         let mut at = extent.start;
         while at < extent.end() {
-            // To fill it from there on reads all that is needed, and nothing of it.
+            // A rebuild from this address on reads everything that the sectors need, and nothing
+            // from the member itself.
             self.layout.set_member_state(
                 member,
                 MemberState::Rebuilding {

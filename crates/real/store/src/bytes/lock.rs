@@ -1,4 +1,4 @@
-//! The store's folder: one process at a time, and files that appear whole.
+//! The store's folder: one process at a time.
 
 use crate::bytes::StoreError;
 use fullstroke_device::{Claim, OpenError};
@@ -12,16 +12,15 @@ use std::path::Path;
 /// The file's name in a store's folder.
 pub(crate) const NAME: &str = "lock";
 
-/// The mode of files: their owner's alone, like what the drives hold.
+/// Mode of files: only the owner may read and write, because the files hold the drives' data.
 pub(crate) const OWNER: u32 = 0o600;
 
-/// Keeps other processes out of a folder for as long as it lives, and no
-/// longer: the host lets go of the lock when the process dies.
+/// Lock of a folder against other processes. The host releases the lock when the process dies.
 ///
-/// The lock lies on the inode of the folder, which stays when a file in the folder
-/// is deleted or the folder is renamed. Members' files are claimed one by one when
-/// they are opened, so that a second folder with hard links to them is no way in.
-/// The file `lock` keeps out programs of versions that know no other lock.
+/// The lock is on the inode of the folder. The inode stays when a file in the folder is deleted or
+/// the folder is renamed. Members' files are claimed one by one at their opening, so a second
+/// folder with hard links to the files cannot bypass the lock. The file `lock` is for older
+/// versions of the program, without knowledge of other locks.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: Option<File>,
@@ -30,7 +29,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Keeps writers out, and lets others read. A copy may have no lock file; the
+    /// Keeps writers out, and allows other readers. A copy of a folder may lack the lock file; the
     /// folder is claimed in any case.
     pub(crate) fn share(folder: &Path) -> Result<Lock, StoreError> {
         let path = folder.join(NAME);
@@ -50,7 +49,7 @@ impl Lock {
         })
     }
 
-    /// Takes the folder, which it makes if it is missing.
+    /// Takes the folder for writing. A missing folder is made.
     pub(crate) fn take(folder: &Path) -> Result<Lock, StoreError> {
         let made = fs::DirBuilder::new()
             .recursive(true)
@@ -65,6 +64,7 @@ impl Lock {
             .create(true)
             .truncate(false)
             .mode(OWNER)
+            // Others who could write to the folder may have put a symbolic link here.
             .custom_flags(libc::O_NOFOLLOW)
             .open(&path);
         let file = file.map_err(|error| StoreError::host("open", &path, error))?;
@@ -77,11 +77,11 @@ impl Lock {
     }
 }
 
-/// Permissions to write of others than the owner.
+/// Permissions of group and others to write.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Takes a folder that existed from others who may write to it: they could put files of their own in the
-/// place of members' files, and links that lead elsewhere.
+/// Removes the permission of others to write to an existing folder. Otherwise others could replace
+/// members' files with own files, or with links to other places.
 fn refuse_others(opened: &File, folder: &Path) -> Result<(), StoreError> {
     let failed =
         |error| StoreError::host("take others' right to write from the folder", folder, error);
@@ -118,13 +118,13 @@ fn locked(result: Result<(), TryLockError>, folder: &Path) -> Result<(), StoreEr
     }
 }
 
-/// True if bytes of a volume are kept in `folder`, or were to be.
+/// True if `folder` holds the bytes of a volume, or an opening began to make a store.
 pub fn is_store(folder: &Path) -> bool {
     folder.join(crate::bytes::description::NAME).exists()
 }
 
-/// The name of something in the folder, if there is anything beside the lock and what is
-/// `known`.
+/// Returns the name of an entry of the folder, other than the lock and the `known` names; `None` if
+/// there is none.
 pub(crate) fn found_in(folder: &Path, known: &[&str]) -> Result<Option<String>, StoreError> {
     let failed = |error| StoreError::host("list", folder, error);
     for entry in fs::read_dir(folder).map_err(failed)? {

@@ -1,13 +1,13 @@
-//! What was lost for good, and what of it was written since.
+//! Lost data, and its sectors with later writes.
 //!
-//! A volume that has lost more than its redundancy covers has failed: it takes
-//! no writes and no empty members until somebody says that its data may be
-//! lost. From then on it is filled again as far as that goes, and what had no
-//! source is not passed off as data: it reads as an error until it is written.
+//! A volume that has lost more members than its redundancy covers has failed. The volume takes no
+//! writes and no empty members until
+//! [`Store::accept_data_loss`](crate::bytes::Store::accept_data_loss). From then on the volume is
+//! filled again as far as possible. Reads of sectors without a source fail until the next write.
 //!
-//! Which sectors those are follows from the states of the members at the time:
-//! a read that could not be planned then needs what was lost. So a loss is these
-//! states, and a bit for each sector that was written since.
+//! The states of the members at the acceptance of the loss determine the lost sectors: a sector is
+//! lost if its read could not be planned. So a loss consists of these states, and of a bit for each
+//! sector with a later write.
 
 use crate::bitmap::{BITS_BYTES, SECTOR as BLOCK_BYTES, seal, unseal};
 use crate::bytes::StoreError;
@@ -24,29 +24,30 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Sectors of the volume for which one sector of bits stands.
+/// Number of the volume's sectors whose bits stand in one block.
 const SECTORS_A_BLOCK: u64 = BITS_BYTES as u64 * 8;
 
-/// The file with the bits of the loss number `index`.
+/// Returns the name of the file with the bits of the loss number `index`.
 pub(crate) fn file_name(index: usize) -> String {
     format!("written-since-{index}")
 }
 
 /// Data that was given up.
 pub(crate) struct Loss {
-    /// The states of the members of the outermost volume when it was.
+    /// States of the outermost volume's members when the data was given up.
     then: MemberStates,
-    /// Set for each of the volume's sectors that was written since.
+    /// Device with a bit for each sector of the volume; the bit is set if the sector was written
+    /// since.
     written: Arc<dyn Device>,
-    /// The store that the bits are of, if they are kept.
+    /// Store of the bits; `None` if the bits are only in memory.
     store: Option<Uuid>,
-    /// The epoch of the bits' last change.
+    /// Epoch of the last change of the bits.
     changed: u64,
 }
 
 impl Loss {
-    /// A loss of which the bits are kept in `folder`, or else in memory. What
-    /// the file lacks was not written.
+    /// Opens a loss whose bits are in `folder`, or else in memory. A missing file means no write
+    /// since the loss.
     pub(crate) fn open(
         index: usize,
         states: &[StateRecord],
@@ -75,7 +76,7 @@ impl Loss {
         })
     }
 
-    /// The same loss of a folder of which nothing is changed.
+    /// Opens a loss of a folder without changing the folder.
     pub(crate) fn look(
         index: usize,
         states: &[StateRecord],
@@ -94,8 +95,8 @@ impl Loss {
         })
     }
 
-    /// Whether members in these states have all that they had when this was
-    /// given up.
+    /// True if members in these states have at least the data of the time when the loss was
+    /// accepted.
     pub(crate) fn covers(&self, states: &MemberStates) -> bool {
         let reach = |state: MemberState| match state {
             MemberState::Alive => u64::MAX,
@@ -106,13 +107,14 @@ impl Loss {
             .all(|member| reach(self.then.get(member)) <= reach(states.get(member)))
     }
 
-    /// The first sector of `extent` that was lost and not written since.
+    /// Returns the first lost sector of `extent` without a later write.
     pub(crate) fn first_lost(
         &mut self,
         array: &mut Array,
         extent: Extent,
     ) -> Result<Option<Lbn>, StoreError> {
-        // Plans are made by what the array's layout says of its members.
+        // Planning uses the member states in the array's layout, so these are exchanged for the
+        // time of the search.
         std::mem::swap(array.layout.member_states_mut(), &mut self.then);
         let found = self.search(array, extent);
         std::mem::swap(array.layout.member_states_mut(), &mut self.then);
@@ -126,6 +128,7 @@ impl Loss {
                 Err(StoreError::Lost { .. })
             )
         };
+        // One plan suffices in the usual case, without lost sectors.
         if !is_lost(extent) {
             return Ok(None);
         }
@@ -149,7 +152,7 @@ impl Loss {
         Ok(block[bit as usize / 8] >> (bit % 8) & 1 == 1)
     }
 
-    /// Takes note, in `epoch`, that the extent was written.
+    /// Notes a write of the extent in `epoch`.
     pub(crate) fn note_written(&mut self, extent: Extent, epoch: u64) -> Result<(), StoreError> {
         let end = extent.end().0;
         let mut at = extent.start.0;
@@ -204,15 +207,15 @@ impl Loss {
         }
     }
 
-    /// The device with the bits, if it was changed after the epoch `synced` and does not end
-    /// with the process.
+    /// Returns the device with the bits, if it was changed after the epoch `synced` and is not in
+    /// memory.
     pub(crate) fn changed_since(&self, synced: u64) -> Option<ToSync> {
         let changed = self.changed > synced && !self.written.is_volatile();
         changed.then(|| ToSync::own(&self.written))
     }
 }
 
-/// What the bits of a volume take.
+/// Returns the size of the bits of a volume in bytes.
 fn bytes_for(capacity: Sectors) -> u64 {
     capacity.0.div_ceil(SECTORS_A_BLOCK) * BLOCK_BYTES as u64
 }

@@ -1,7 +1,6 @@
-//! Which regions of the volume may have redundancy that does not follow from
-//! the data, were power to be lost now.
+//! Marks of the regions whose redundancy may not follow from the data after a loss of power.
 //!
-//! A [`Bitmap`] of the volume's addresses, in the store's own file.
+//! The marks are a [`Bitmap`] of the volume's addresses, in the store's own file.
 
 use crate::Device;
 use crate::bitmap::{self, Bitmap, Granules};
@@ -15,13 +14,13 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The least size of a region: 16 MiB.
+/// Smallest size of a region: 16 MiB.
 const LEAST_SECTORS: u64 = (16 << 20) / SECTOR_BYTES;
-/// The largest number of regions, which bounds file and memory.
+/// Largest number of regions; bounds the size of the file and the memory.
 const MOST: u64 = 1 << 19;
 
-/// How large the regions of a new store are: as small as their number
-/// allows, and a power of two.
+/// Returns the region size of a new store: the smallest power of two, from 16 MiB on, with at most
+/// [`MOST`] regions.
 pub(crate) fn region_size(capacity: Sectors) -> Sectors {
     Sectors(
         capacity
@@ -32,7 +31,7 @@ pub(crate) fn region_size(capacity: Sectors) -> Sectors {
     )
 }
 
-/// The room that the marks take.
+/// Returns the size of the marks in bytes.
 pub(crate) fn room(capacity: Sectors, region: Sectors) -> u64 {
     bitmap::room(capacity.0.div_ceil(region.0))
 }
@@ -40,20 +39,20 @@ pub(crate) fn room(capacity: Sectors, region: Sectors) -> u64 {
 /// The regions of a volume, each with a mark.
 pub(crate) struct Marks {
     device: Arc<dyn Device>,
-    /// Where on the device they begin.
+    /// First byte of the marks on the device.
     at: u64,
     capacity: Sectors,
-    /// Whether a mark is made durable before it is relied upon.
+    /// True if a mark is made durable before its region changes.
     durable: bool,
     bitmap: Bitmap,
-    /// Regions with marks that are set and not known to be durable.
+    /// Regions whose marks are set and not known to be durable.
     undurable: BTreeSet<u32>,
-    /// Whether marks were not whole, so that their regions count as dirty.
+    /// True if marks were damaged, so their regions count as dirty.
     lost: bool,
 }
 
 impl Marks {
-    /// The marks of a device, of which nothing is changed.
+    /// Reads the marks of a device, and changes nothing.
     pub(crate) fn look(
         device: Arc<dyn Device>,
         at: u64,
@@ -75,9 +74,9 @@ impl Marks {
         }
     }
 
-    /// The marks of a device. Where they are not whole, regions count as dirty, unless
-    /// none can be by what else is known. From now on a mark is made durable before it is
-    /// relied upon, if marks are to be `durable`.
+    /// Opens the marks of a device. Regions with damaged marks count as dirty, unless
+    /// `none_is_dirty` is set, because the store was closed. If `durable` is set, each later mark
+    /// is made durable before its region changes.
     pub(crate) fn open(
         device: Arc<dyn Device>,
         at: u64,
@@ -100,12 +99,12 @@ impl Marks {
         written.map(|()| marks)
     }
 
-    /// Whether marks were not whole, so that their regions count as dirty.
+    /// True if marks were damaged, so their regions count as dirty.
     pub(crate) fn lost(&self) -> bool {
         self.lost
     }
 
-    /// The addresses of the dirty regions, in order.
+    /// Returns the addresses of the dirty regions, in order.
     pub(crate) fn dirty(&self) -> Vec<Extent> {
         let cut = |mut extent: Extent| {
             let most = Sectors(self.capacity.0.saturating_sub(extent.start.0));
@@ -118,13 +117,13 @@ impl Marks {
             .collect()
     }
 
-    /// Whether any region is dirty.
+    /// True if any region is dirty.
     pub(crate) fn is_dirty(&self) -> bool {
         self.bitmap.is_dirty()
     }
 
-    /// `extent` is about to change, in `epoch`. When this returns well, the
-    /// device says so.
+    /// Marks the regions of `extent` before a change in `epoch`. After a successful return the
+    /// marks are on the device.
     #[inline]
     pub(crate) fn mark(&mut self, extent: Extent, epoch: u64) -> Result<(), StoreError> {
         let regions = self.bitmap.regions_of(extent);
@@ -145,9 +144,8 @@ impl Marks {
         Ok(())
     }
 
-    /// The same, but the device may say so only in the host's memory. Answers
-    /// whether that is durable, as far as it must be: [`to_sync`](Marks::to_sync)
-    /// makes it so.
+    /// As [`mark`](Marks::mark), but the marks may stand only in the host's memory. Returns true if
+    /// the marks are durable, or need not be; otherwise [`to_sync`](Marks::to_sync) does so.
     pub(crate) fn mark_ahead(&mut self, extent: Extent, epoch: u64) -> Result<bool, StoreError> {
         let regions: BTreeSet<u32> = self.bitmap.regions_of(extent).collect();
         let durable = self
@@ -160,20 +158,20 @@ impl Marks {
         Ok(false)
     }
 
-    /// What makes the marks durable that were set up to now, and a number for
-    /// [`note_durable`](Marks::note_durable); `None` if they are.
+    /// Returns a job to make all present marks durable, and a number for
+    /// [`note_durable`](Marks::note_durable). Returns `None` if all are durable.
     pub(crate) fn to_sync(&self) -> Option<(ToSync, u64)> {
         let announced = self.bitmap.announced(&self.undurable)?;
         Some((ToSync::own(&self.device), announced))
     }
 
-    /// Marks up to this number are durable.
+    /// Notes the durability of the marks up to this number.
     pub(crate) fn note_durable(&mut self, announced: u64) {
         self.bitmap.note_durable(announced, &mut self.undurable);
     }
 
-    /// Clears the marks of regions that were last changed before `epoch`. What
-    /// changed in them must be durable.
+    /// Clears the marks of regions whose last change was before `epoch`. The change must be
+    /// durable.
     pub(crate) fn clear_before(&mut self, epoch: u64) -> Result<(), StoreError> {
         self.bitmap
             .clear_before(epoch, |granules| self.write(&granules, false))

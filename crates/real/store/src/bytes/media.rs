@@ -1,4 +1,4 @@
-//! All media of a store, and what is about to change on them.
+//! All media of a store, and their collected changes.
 
 use crate::Device;
 use crate::buffers::extent_of;
@@ -14,12 +14,12 @@ use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 
-/// No place.
+/// The empty extent.
 const NOWHERE: Extent = Extent {
     start: Lbn(0),
     sectors: Sectors::ZERO,
 };
-/// How far behind what is asked for a hole is looked for.
+/// Length of the search for a hole behind a queried extent: 64 GiB.
 const LOOKED_AHEAD: Sectors = Sectors((64 << 30) / SECTOR_BYTES);
 
 /// The media of all drives. Changes are made at once, or collected into a
@@ -28,28 +28,25 @@ pub(crate) struct Media {
     media: Vec<Arc<dyn Device>>,
     /// For each medium, the epoch of its last change.
     changed: Vec<u64>,
-    /// The epoch that changes belong to: a sync begins a new one.
+    /// Epoch of present changes; each sync begins a new one.
     pub(crate) epoch: u64,
     collecting: bool,
-    /// Whether reads see the transaction as made, although it was not made to
-    /// its end.
+    /// True if reads apply the transaction, because the transaction is incomplete.
     pub(crate) overlaid: bool,
     pub(crate) transaction: Transaction,
-    /// For each medium, where it is known to be a hole.
+    /// For each medium, an extent known as a hole.
     holes: Vec<Cell<Extent>>,
-    /// The latest read that the host failed.
+    /// Latest failed read.
     failed_read: Cell<Option<(usize, Extent)>>,
-    /// The media that the host did not change as it should have, and whether
-    /// for want of room.
+    /// Media with failed changes; true if only for lack of room.
     failed_changes: Vec<(usize, bool)>,
-    /// The media of which the host failed to make durable what they hold.
+    /// Media with failed flushes.
     failed_syncs: Vec<(usize, StoreError)>,
 }
 
 impl Media {
     pub(crate) fn new(media: Vec<Arc<dyn Device>>) -> Media {
-        // What an earlier process wrote need not be durable: the first sync is
-        // of all of them.
+        // The writes of an earlier process may not be durable, so the first sync covers all media.
         let changed = vec![1; media.len()];
         let holes = media.iter().map(|_| Cell::new(NOWHERE)).collect();
         Media {
@@ -85,6 +82,7 @@ impl Media {
             self.transaction.write(medium, lbn, from);
             return Ok(());
         }
+        // Noted before the write: a failed write may have changed the medium, too.
         self.changed[medium] = self.epoch;
         self.holes[medium].set(NOWHERE);
         match self.media[medium].write(byte_of(lbn), from) {
@@ -124,8 +122,8 @@ impl Media {
         }))
     }
 
-    /// Whether nothing of `extent` takes room on a medium of `capacity`. Where it is asked in order the
-    /// host is asked once a hole.
+    /// True if nothing of `extent` takes room on a medium of `capacity`. For queries in ascending
+    /// order, the host is asked only once for each hole.
     pub(crate) fn is_hole(
         &self,
         medium: usize,
@@ -155,9 +153,19 @@ impl Media {
             .map_err(|error| self.error("empty", medium, error))
     }
 
-    /// Labels the media, each behind its bytes, and durably. One that takes no label is found
-    /// out of date later. Media that end with the process need none.
-    pub(crate) fn write_labels(&mut self, labels: impl Iterator<Item = Option<(Label, u64)>>) {
+    /// Writes the labels behind the bytes of the media, and flushes the media. A medium whose label
+    /// cannot be written is recognised as out of date at the next opening. Media in memory need no
+    /// labels.
+    ///
+    /// # Errors
+    /// The host has no room for a label. The caller must not write the description then: the written
+    /// labels are one event ahead of the old description, which is allowed, so no medium counts as
+    /// out of date.
+    pub(crate) fn write_labels(
+        &mut self,
+        labels: impl Iterator<Item = Option<(Label, u64)>>,
+    ) -> Result<(), StoreError> {
+        let mut result = Ok(());
         for (index, label) in labels.enumerate() {
             let Some(medium) = self.media.get(index).filter(|medium| !medium.is_volatile()) else {
                 continue;
@@ -165,18 +173,26 @@ impl Media {
             let Some((label, bytes)) = label else {
                 continue;
             };
-            if label.write(&**medium, bytes).is_ok()
-                && let Err(error) = medium.flush()
-            {
-                // The host says so once, and what the medium holds may be older than it was.
-                let error = self.error("make durable", index, error);
-                self.failed_syncs.push((index, error));
+            match label.write(&**medium, bytes).map(|()| medium.flush()) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    // The host reports such an error only once, and the medium may have lost earlier
+                    // writes. So the error is kept for [`Media::take_failed_syncs`].
+                    let error = self.error("make durable", index, error);
+                    self.failed_syncs.push((index, error));
+                }
+                Err(error) => {
+                    let error = self.error("write the label of", index, error);
+                    if error.is_out_of_space() {
+                        result = first_error(result, Err(error));
+                    }
+                }
             }
         }
+        result
     }
 
-    /// The media that the host failed to make durable when they were labelled, since this was
-    /// asked.
+    /// Returns the media whose flush failed in [`Media::write_labels`], since the last call.
     pub(crate) fn take_failed_syncs(&mut self) -> Vec<(usize, StoreError)> {
         std::mem::take(&mut self.failed_syncs)
     }
@@ -187,14 +203,14 @@ impl Media {
         self.collecting = true;
     }
 
-    /// From now on, changes are made at once again. What was collected stays
-    /// until it is made or the next begins.
+    /// From now on, changes are made at once again. Collected changes stay until [`Media::apply`]
+    /// or [`Media::begin`].
     pub(crate) fn end(&mut self) {
         self.collecting = false;
     }
 
-    /// Makes the collected changes, but for those of the media `without`. Where
-    /// one cannot be made, the others are all the same. May be repeated.
+    /// Makes the collected changes, without the changes of the media `without`. If one change
+    /// fails, the others are made nevertheless. The call may be repeated.
     pub(crate) fn apply(&mut self, without: &[usize]) -> Result<(), StoreError> {
         let transaction = std::mem::take(&mut self.transaction);
         let mut result = Ok(());
@@ -214,8 +230,8 @@ impl Media {
         }
     }
 
-    /// All media that were changed after the epoch `synced`, but for the media `without` and
-    /// those that end with the process.
+    /// Returns the media with changes after the epoch `synced`, without the media `without` and
+    /// without media in memory.
     pub(crate) fn changed_since(&self, synced: u64, without: &[usize]) -> Vec<ToSync> {
         let media = self.media.iter().zip(&self.changed).enumerate();
         let changed = media.filter(|&(index, (medium, &changed))| {
@@ -240,22 +256,23 @@ impl Media {
         error
     }
 
-    /// The latest read that the host failed since this was asked.
+    /// Returns the latest failed read since the last call.
     pub(crate) fn take_failed_read(&self) -> Option<(usize, Extent)> {
         self.failed_read.take()
     }
 
-    /// The media that the host did not change as it should have since this was
-    /// asked, each once, and whether for want of room only.
+    /// Returns the media with failed changes since the last call, each medium once. The flag is
+    /// true if the only cause was lack of room.
     pub(crate) fn take_failed_changes(&mut self) -> Vec<(usize, bool)> {
         let mut failed = std::mem::take(&mut self.failed_changes);
-        // What failed in another way as well comes first.
+        // Sorts a failure of another kind (`false`) before lack of room, so the deduplication keeps
+        // the former.
         failed.sort_unstable();
         failed.dedup_by_key(|&mut (medium, _)| medium);
         failed
     }
 
-    /// That the host had no room for a change of the medium.
+    /// Returns the error for a medium without room on the host.
     pub(crate) fn want_of_room(&self, medium: usize) -> StoreError {
         self.error("write to", medium, io::ErrorKind::StorageFull.into())
     }
@@ -269,7 +286,7 @@ impl Media {
     }
 }
 
-/// The byte at which a sector begins.
+/// Returns the first byte of a sector.
 fn byte_of(lbn: Lbn) -> u64 {
     lbn.0 * SECTOR_BYTES
 }

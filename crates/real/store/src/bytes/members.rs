@@ -13,35 +13,34 @@ use crate::bytes::{Store, StoreError};
 use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 
-/// What a rebuild fills at once.
+/// Size of a rebuild step: 1 MiB.
 const REBUILD_SECTORS: Sectors = Sectors((1 << 20) / SECTOR_BYTES);
 
 /// A member of a volume, and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberStatus {
-    /// Its indices from the top: `0.2`. Empty for a drive without a volume.
+    /// Indices of the member from the top: `0.2`. Empty for a drive without a volume.
     pub member: String,
-    /// The file that holds its bytes, within the store's folder, if it is a
-    /// drive.
+    /// Name of the drive's file within the store's folder; `None` for a volume.
     pub file: Option<String>,
-    /// Its capacity.
+    /// Capacity in sectors.
     pub sectors: u64,
-    /// Its state.
+    /// State of the member.
     pub state: MemberState,
 }
 
 impl MemberStatus {
-    /// Whether it answers, and holds what it should.
+    /// True if the member answers and holds the right data.
     pub fn is_alive(&self) -> bool {
         self.state == MemberState::Alive
     }
 
-    /// Whether what it held is lost, and nothing stands in its place.
+    /// True if the member's data is lost, and no other member replaces it.
     pub fn has_failed(&self) -> bool {
         self.state == MemberState::Failed
     }
 
-    /// How far it is filled, if it is being filled.
+    /// Number of rebuilt sectors; `None` without a rebuild.
     pub fn filled(&self) -> Option<Sectors> {
         match self.state {
             MemberState::Rebuilding { done } => Some(done),
@@ -60,7 +59,7 @@ impl MemberStatus {
 }
 
 impl Store {
-    /// All members of all volumes, each volume before its members.
+    /// Returns all members of all volumes, each volume before its members.
     pub fn status(&self) -> Vec<MemberStatus> {
         let records = states::records(&self.root).into_iter();
         let status = records.map(|record| MemberStatus {
@@ -72,7 +71,7 @@ impl Store {
         status.collect()
     }
 
-    /// How fast members are filled, as it was kept.
+    /// Returns the recorded speed limits of rebuilds.
     pub fn rebuild_speed(&self) -> RebuildRecord {
         let kept = self
             .records
@@ -81,7 +80,7 @@ impl Store {
         kept.unwrap_or_default()
     }
 
-    /// Keeps how fast members are filled, for whoever opens the store next.
+    /// Records the speed limits of rebuilds for the next opening of the store.
     ///
     /// # Errors
     /// The host's.
@@ -95,7 +94,7 @@ impl Store {
         records.replace(description)
     }
 
-    /// The state of the member at `path`: its indices from the top.
+    /// Returns the state of the member at `path`: its indices from the top.
     ///
     /// # Errors
     /// If there is no such member.
@@ -104,7 +103,7 @@ impl Store {
         Ok(array.layout.member_state(member))
     }
 
-    /// How far the member at `path` is filled when it is.
+    /// Returns the number of sectors to fill in a rebuild of the member at `path`.
     ///
     /// # Errors
     /// If there is no such member.
@@ -113,17 +112,17 @@ impl Store {
         Ok(array.layout.member_used(member))
     }
 
-    /// From now on, nothing is asked of the member at `path`, and what it held
-    /// is lost. If its volume answers no longer without it, that has failed as
-    /// well, and so on upwards. Waits until what other members were filled with
-    /// is durable, if any were: from now on it may be all that there is.
+    /// Fails the member at `path`: no request uses the member from now on, and its data counts as
+    /// lost. If its volume does not answer without the member, the volume fails as well, and so on
+    /// upwards. If other members are being rebuilt, the call first waits until their new data is
+    /// durable. From now on the new data may be the only copy.
     ///
-    /// What it holds is made durable, so that it can be
+    /// The failed member's own data is made durable too. The member can be
     /// [re-added](Store::re_add_member) while nothing is written.
     ///
     /// # Errors
-    /// There is no such member, or it has failed already; or the failure could
-    /// not be recorded: the member counts as alive then, as before.
+    /// There is no such member, or the member has failed already. Or the failure could not be
+    /// recorded: the member counts as alive then, as before.
     pub fn fail_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         let sound = self.unsettled.is_empty() && !self.pending && self.losses.is_empty();
         let whole = sound && self.member_state(path)? == MemberState::Alive && {
@@ -137,7 +136,7 @@ impl Store {
         Ok(())
     }
 
-    /// The member at `path` fails, and what it holds may be wrong.
+    /// Fails the member at `path`, whose data may be wrong.
     pub(crate) fn drop_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         let (array, member) = states::find(&mut self.root, path)?;
         if array.layout.member_state(member) == MemberState::Failed {
@@ -147,7 +146,7 @@ impl Store {
             )));
         }
         let media = array.members[member].media();
-        // What fails on the way must be survived besides.
+        // A further failure in the calls below must be survived in addition to this one.
         let others = self.dying.len();
         self.dying.extend(&media);
         let dropped = self.drop_media(path, &media);
@@ -162,22 +161,20 @@ impl Store {
         self.set_state(path, MemberState::Failed)
     }
 
-    /// Whether more members are out of order than the volume survives. It takes
-    /// no changes then, and no empty member unless the loss
-    /// [is accepted](Store::accept_data_loss).
+    /// True if more members are out of order than the volume survives. The volume refuses changes
+    /// then. Empty members are refused unless the loss [is accepted](Store::accept_data_loss).
     pub fn has_failed(&self) -> bool {
         !self.root.answers()
     }
 
-    /// Whether data was given up. What of it was not written since is
-    /// [`Lost`](StoreError::Lost) to reads.
+    /// True if data was given up. Lost sectors without a later write are [`Lost`](StoreError::Lost)
+    /// to reads.
     pub fn has_lost_data(&self) -> bool {
         !self.losses.is_empty()
     }
 
-    /// Whether the volume's members may be filled although it has failed:
-    /// because the loss of what they held, as far as they are filled now, was
-    /// accepted.
+    /// True if the volume's members may be filled: the volume answers, or its loss was accepted. An
+    /// accepted loss counts only if the members have at least their data of that time.
     fn may_be_filled(&self) -> bool {
         let Node::Volume(array) = &self.root else {
             return true;
@@ -189,13 +186,13 @@ impl Store {
                 .is_some_and(|loss| loss.covers(array.layout.member_states()))
     }
 
-    /// Whether the volume has failed, and waits for its members or for somebody
-    /// to say that the data they held [may be lost](Store::accept_data_loss).
+    /// True if the volume has failed and its loss is not accepted. The volume waits for its
+    /// members, or for [`accept_data_loss`](Store::accept_data_loss).
     pub fn awaits_loss(&self) -> bool {
         !self.may_be_filled()
     }
 
-    /// An error if the volume has failed and its data was not given up.
+    /// Returns an error if the volume has failed and its data was not given up.
     pub(crate) fn check_loss(&self) -> Result<(), StoreError> {
         if self.may_be_filled() {
             return Ok(());
@@ -211,13 +208,12 @@ impl Store {
         Err(StoreError::Failed { members })
     }
 
-    /// Somebody says that what the failed volume has lost may be lost: from now
-    /// on empty members can be [restored](Store::restore_member) and filled as
-    /// far as there is something to fill them from. What is lost stays so until
-    /// it is written.
+    /// Accepts the loss of the failed volume's data. From now on empty members can be
+    /// [restored](Store::restore_member) and filled with the remaining data. A lost sector stays
+    /// lost until the next write.
     ///
     /// # Errors
-    /// The volume has not failed, or it was said already; or the host's.
+    /// The volume has not failed, or the loss was accepted already; or the host's.
     pub fn accept_data_loss(&mut self) -> Result<(), StoreError> {
         self.check_changes()?;
         if self.may_be_filled() {
@@ -249,15 +245,15 @@ impl Store {
         Ok(())
     }
 
-    /// An empty member stands in the place of the failed one at `path`;
-    /// [`rebuild_member`](Store::rebuild_member) fills it. If its volume answers
-    /// again thereby, that is empty too, and is to be filled by the one above.
+    /// Puts an empty member in the place of the failed one at `path`.
+    /// [`rebuild_member`](Store::rebuild_member) fills the empty member. If an inner volume answers
+    /// again because of this call, its data is lost too. The volume above then has to fill the
+    /// inner one.
     ///
     /// # Errors
-    /// There is no such member, the member has not failed, or it is a volume that has
-    /// failed itself; the volume [has failed](Store::has_failed) and its data was
-    /// not given up; or its medium could not be emptied, or the change not be
-    /// recorded: the member counts as failed then, as before.
+    /// There is no such member, the member has not failed, or is a failed volume itself. The volume
+    /// [has failed](Store::has_failed) and its data was not given up. Or the medium could not be
+    /// emptied, or the change not be recorded: the member counts as failed then, as before.
     pub fn restore_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         self.check_changes()?;
         self.finish_pending()?;
@@ -282,21 +278,21 @@ impl Store {
         )
     }
 
-    /// The failed member at `path` stands in its place again, with its bytes: it
-    /// is alive at once. That is so only while nothing was changed since somebody
-    /// let it [fail](Store::fail_member), and not after the store was opened
-    /// again. A volume that has failed may have its data again thereby.
+    /// Puts the failed member at `path` in its place again, with its bytes. The member is alive at
+    /// once. This is possible only after [`fail_member`](Store::fail_member), while nothing was
+    /// changed since, and before the store is opened again. A failed volume may have its data again
+    /// after this call.
     ///
     /// # Errors
-    /// There is no such member, the member has not failed, or what it holds is not known
-    /// to be what it should; or the change could not be recorded: the member
-    /// counts as failed then, as before.
+    /// There is no such member, the member has not failed, or its data may be out of date. Or the
+    /// change could not be recorded: the member counts as failed then, as before.
     pub fn re_add_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         self.check_changes()?;
         self.finish_pending()?;
         let name = states::dotted(path);
         let (array, _) = self.find_failed(path, "re-added")?;
-        // An inner volume that comes back is emptied and filled by the one above.
+        // An inner volume that answers again is emptied, and the volume above fills it. So the
+        // member's bytes are of no use there.
         let inner_has_failed = path.len() > 1 && !array.layout.answers();
         if inner_has_failed || !self.missed_nothing.iter().any(|kept| kept == path) {
             return Err(StoreError::Refused(format!(
@@ -315,21 +311,21 @@ impl Store {
                 record.state = StateRecord::Alive;
             }
             description.events += 1;
-            self.media.write_labels(labels(&description));
+            self.media.write_labels(labels(&description))?;
             records.replace(description)?;
         }
         self.drop_unlabelled()?;
         self.choose_journalling()
     }
 
-    /// Fills the member at `path`, which is being rebuilt, from where it is at
-    /// least up to the sector `upto`; at its end it is alive. Answers how far
-    /// it is filled. Does nothing if it is filled so far already.
+    /// Rebuilds the member at `path` at least up to the sector `upto`. Returns the number of filled
+    /// sectors. A completely filled member is alive. Nothing is done if the member is filled so far
+    /// already.
     ///
     /// # Errors
-    /// There is no such member, or it is not being rebuilt; the volume
-    /// [has failed](Store::has_failed), so that nothing is left to fill it from,
-    /// and its data was not given up; or the host's: the member is filled as far as its state says then.
+    /// There is no such member, or the member is not being rebuilt. The volume [has
+    /// failed](Store::has_failed), so there is no source to fill from, and its data was not given
+    /// up. Or the host's: the member's state tells the progress then.
     pub fn rebuild_member(&mut self, path: &[usize], upto: Sectors) -> Result<Sectors, StoreError> {
         self.check_changes()?;
         self.finish_pending()?;
@@ -356,8 +352,8 @@ impl Store {
             self.set_state(path, MemberState::Alive)?;
         }
         if had_failed && !self.has_failed() {
-            // Changes are taken again from now on, and must find the members
-            // as they are now after a kill.
+            // Changes are accepted again from now on. After a kill, the opening must find the
+            // members as they are now.
             self.record()?;
         }
         Ok(done)
@@ -370,11 +366,12 @@ impl Store {
         most: Sectors,
     ) -> Result<Sectors, StoreError> {
         let (array, member) = states::find(&mut self.root, path)?;
-        // A volume that is filled must keep its own parity sound.
+        // A crash in the middle of a rebuild step must not leave the inner volume with parity that
+        // does not match, so the step goes through the journal.
         let at_once = matches!(array.members[member], Node::Volume(_)) && self.has_redo();
         let mut next = done;
         let filled = self.attempt(None, |store| {
-            // What was mended may have cost a member that it needs.
+            // The attempt before may have mended a read by failing a member that this one needs.
             store.check_loss()?;
             let mut fill = |root: &mut Node, media: &mut Media| {
                 let (array, member) = states::find(root, path)?;
@@ -408,7 +405,8 @@ impl Store {
         filled.map(|()| done)
     }
 
-    /// The member at `path`, which must have failed to be what `done` says.
+    /// Returns the failed member at `path`. `done` names the operation in the error for a live
+    /// member.
     fn find_failed(
         &mut self,
         path: &[usize],
@@ -429,9 +427,9 @@ impl Store {
         redo.is_some()
     }
 
-    /// Sets a state with all that follows from it, and records what became
-    /// worse at once: a member that missed a write must never be taken for one
-    /// that did not. What became better is recorded when it is durable.
+    /// Sets a member's state, and the dependent states of volumes. A worse state is recorded at
+    /// once, because a member must never count as complete after a missed write. A better state is
+    /// recorded when the data behind it is durable.
     fn set_state(&mut self, path: &[usize], state: MemberState) -> Result<(), StoreError> {
         let before = self.states();
         let result = self.try_to_set_state(path, state, &before);
@@ -441,7 +439,7 @@ impl Store {
         result.and(self.drop_unlabelled())
     }
 
-    /// The media fail that the host failed to make durable when they were labelled.
+    /// Fails the media whose flush failed during labelling.
     pub(crate) fn drop_unlabelled(&mut self) -> Result<(), StoreError> {
         let mut result = Ok(());
         for (medium, error) in self.media.take_failed_syncs() {
@@ -461,8 +459,8 @@ impl Store {
         };
         states::set(root, path, state, &mut self.media)?;
         self.state_changes += 1;
-        // Records, which were carried out and are durable, may name a member that is empty by
-        // now.
+        // Records in the journal, whose changes are durable by now, may name a member that is empty
+        // from now on. A replay would write old data to the empty member.
         if state != MemberState::Alive
             && let Some(redo) = self.records.as_mut().and_then(Records::redo_mut)
         {
@@ -472,7 +470,7 @@ impl Store {
         self.choose_journalling()
     }
 
-    /// The states of all members, in the order of their records.
+    /// Returns the states of all members, in the order of their records.
     pub(crate) fn states(&self) -> Vec<MemberState> {
         states::records(&self.root)
             .into_iter()
@@ -491,8 +489,8 @@ impl Store {
             let empty = MemberState::Rebuilding {
                 done: Sectors::ZERO,
             };
-            // Nothing of what lies below an empty member has to become durable
-            // first.
+            // A member below an emptied one has nothing that must become durable first, so its
+            // state is recorded at once too.
             let within = emptied
                 .as_ref()
                 .is_some_and(|above| record.path.starts_with(above));
@@ -504,19 +502,19 @@ impl Store {
             }
         }
         if description != *records.description() {
-            // Whoever is part of the store from now on knows, and who is not can
-            // be told by that.
+            // All members that remain part of the store get the new count in their labels. A member
+            // that is out of date is recognised by its lower count.
             description.events += 1;
-            self.media.write_labels(labels(&description));
+            self.media.write_labels(labels(&description))?;
         }
         records.replace(description)
     }
 
-    /// Makes durable what is to be before a member's state changes, and records how far members
-    /// are filled; the media that are dying need not take part any more.
+    /// Makes data durable before a member's state changes, and records the progress of rebuilds.
+    /// The dying media are left out.
     ///
-    /// Where there is parity, all is made durable: what a row that lacks a member held before must
-    /// not be torn by a loss of power, and the records of the journal are given up.
+    /// If the store has a journal, all data is made durable. One reason: a loss of power may not
+    /// tear a row after the loss of a member. The other: the journal's records are given up.
     fn record(&mut self) -> Result<(), StoreError> {
         let lags = self.records_lag();
         if lags || self.has_redo() {
@@ -530,7 +528,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether members are filled further than is recorded.
+    /// True if rebuilds have filled more than is recorded.
     pub(crate) fn records_lag(&self) -> bool {
         let Some(records) = &self.records else {
             return false;
@@ -543,8 +541,9 @@ impl Store {
             .eq(self.states())
     }
 
-    /// Records how far members are filled by `states`, which are durable.
-    /// Progress alone is not worth a write each time, unless all of it counts.
+    /// Records the progress of rebuilds from `states`, whose data is durable. Unless `all` is set,
+    /// progress is recorded only in steps of 1/64 of the member, because each record costs a write
+    /// and a flush.
     pub(crate) fn record_better(
         &mut self,
         states: &[MemberState],
@@ -573,8 +572,8 @@ impl Store {
         self.choose_journalling()
     }
 
-    /// Journals while a parity volume lacks a member, or would if the store
-    /// were opened again.
+    /// Uses the journal while a parity volume lacks a member, or would lack one if the store were
+    /// opened again.
     pub(crate) fn choose_journalling(&mut self) -> Result<(), StoreError> {
         let Some(records) = &mut self.records else {
             return Ok(());
@@ -582,7 +581,7 @@ impl Store {
         if records.redo().is_none() {
             return Ok(());
         }
-        // What was written down must not be forgotten before it is made.
+        // A pending change is only in the journal, so the journal may not be given up yet.
         let description = records.description();
         let needed = self.pending
             || !description.low_gear.is_empty()
@@ -591,7 +590,8 @@ impl Store {
             && !needed
             && let Some(redo) = records.redo_mut()
         {
-            // With all members, redundancy follows from the data in all marked regions.
+            // With all members, the opening computes redundancy from the data in all marked
+            // regions. The records are not needed any more.
             redo.restart(self.media.epoch)?;
         }
         self.journalled = needed;

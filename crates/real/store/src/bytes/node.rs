@@ -1,4 +1,4 @@
-//! The tree of drives and volumes, and the way of a request through it.
+//! The tree of drives and volumes, and the path of a request through the tree.
 
 use crate::buffers::extent_of;
 use crate::bytes::StoreError;
@@ -10,8 +10,8 @@ use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::Shape;
 use std::ops::ControlFlow;
 
-/// Zeros that take no room where they are written sparsely: a block of most file
-/// systems.
+/// Unit of sparse writing: zeros of this length and alignment within the buffer take no room. 4 KiB
+/// is the block size of most file systems.
 const GRANULE_BYTES: usize = 4 << 10;
 
 /// A drive, or a volume of members.
@@ -24,12 +24,13 @@ pub(crate) enum Node {
     Volume(Box<Array>),
 }
 
-/// Told of runs, one behind the other: whether each takes room. May end the
+/// Callback for consecutive runs. The flag is true if the run takes room. The callback may end the
 /// search.
 pub(crate) type Visit<'a> = dyn FnMut(Extent, bool) -> ControlFlow<()> + 'a;
 
 impl Node {
-    /// Counts the drives in `drives` as it meets them: their media's indices.
+    /// Builds the tree of `shape`, and appends the capacity of each drive to `drives`. The index of
+    /// a drive in `drives` is the index of its medium.
     pub(crate) fn new(shape: Shape, drives: &mut Vec<Sectors>) -> Node {
         match shape {
             Shape::Drive(capacity) => {
@@ -56,7 +57,7 @@ impl Node {
         }
     }
 
-    /// Whether all addresses have their data.
+    /// True if all addresses have their data.
     pub(crate) fn answers(&self) -> bool {
         match self {
             Node::Drive { .. } => true,
@@ -64,7 +65,8 @@ impl Node {
         }
     }
 
-    /// The media of this node and of those below it: they follow each other.
+    /// Returns the indices of the media of this node and of the nodes below it. The indices are
+    /// consecutive.
     pub(crate) fn media(&self) -> Vec<usize> {
         match self {
             Node::Drive { medium, .. } => vec![*medium],
@@ -98,7 +100,7 @@ impl Node {
         }
     }
 
-    /// Writes, but takes no room for zeros.
+    /// Writes the bytes, but makes holes of zeros.
     pub(crate) fn write_sparsely(
         &mut self,
         lbn: Lbn,
@@ -124,7 +126,7 @@ impl Node {
         Ok(())
     }
 
-    /// Makes the extent a hole unless it is one.
+    /// Makes the extent a hole; an existing hole stays as it is.
     pub(crate) fn make_hole(
         &mut self,
         extent: Extent,
@@ -150,8 +152,7 @@ impl Node {
         }
     }
 
-    /// Gives back what room of the extent it can. What is given back reads as
-    /// zeros.
+    /// Gives back the room of the extent as far as possible. Discarded sectors read as zeros.
     pub(crate) fn discard(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
         match self {
             Node::Drive { medium, .. } => media.zero(*medium, extent, true),
@@ -159,8 +160,8 @@ impl Node {
         }
     }
 
-    /// Tells `visit` which runs of `extent` take room; the others read as
-    /// zeros. In doubt a run takes room.
+    /// Calls `visit` for each run of `extent`, with true if the run takes room. The other runs read
+    /// as zeros. In doubt a run takes room.
     pub(crate) fn allocated(
         &mut self,
         extent: Extent,
@@ -173,8 +174,7 @@ impl Node {
         }
     }
 
-    /// Whether nothing of `extent`, nor what goes with it (parity, copies),
-    /// takes room.
+    /// True if neither `extent` nor its parity and copies take room.
     pub(crate) fn is_hole(&mut self, extent: Extent, media: &Media) -> Result<bool, StoreError> {
         match self {
             Node::Drive { medium, capacity } => media.is_hole(*medium, *capacity, extent),

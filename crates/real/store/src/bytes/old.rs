@@ -1,9 +1,9 @@
-//! Folders of format 2, which are migrated when they are opened for writing.
+//! Migration of folders of format 2, during an opening for writing.
 //!
 //! Such a folder has a text file `fullstroke.toml`, the marks in `regions`, one record in
-//! `journal`, bits of losses in `written-0`, and labels of another form behind the drives'
-//! bytes. The drives' bytes stay where they are. Only a store that was closed is migrated: it
-//! has neither marks nor a record.
+//! `journal`, bits of losses in `written-0`, and labels of another form behind the drives' bytes.
+//! The drives' bytes stay in their places. Only a closed store is migrated, because then there are
+//! neither marks nor a record.
 
 use crate::Device;
 use crate::bytes::StoreError;
@@ -22,12 +22,12 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The text file of such a folder.
+/// Name of the text file of format 2.
 const OLD_NAME: &str = "fullstroke.toml";
 const OLD_FORMAT: i64 = 2;
-/// The line before what is summed up.
+/// Line in front of the text under the check sum.
 const CHECK_SUM: &str = "# crc32 of what follows: ";
-/// A block of bits.
+/// Size of a block of bits with its check sum.
 const BLOCK_BYTES: usize = 512;
 const BITS_BYTES: usize = 500;
 
@@ -49,12 +49,12 @@ struct OldSuperblock {
     losses: Vec<LossRecord>,
 }
 
-/// Whether the folder has a store of format 2, or had one until it was migrated in part.
+/// True if the folder has a store of format 2, also one whose migration did not end.
 pub(crate) fn is_in(folder: &Path) -> bool {
     folder.join(OLD_NAME).exists()
 }
 
-/// An error if the folder has a store of format 2, and nothing of it may be changed.
+/// Returns an error if the folder has a store of format 2, for a read-only opening.
 pub(crate) fn refuse(folder: &Path) -> Result<(), StoreError> {
     if !is_in(folder) {
         return Ok(());
@@ -66,11 +66,11 @@ pub(crate) fn refuse(folder: &Path) -> Result<(), StoreError> {
     )))
 }
 
-/// Gives a folder of format 2 the present one. Nothing of the old one is removed before the new
-/// one is durable.
+/// Migrates a folder of format 2 to the present format. The old files are removed after the new one
+/// is durable.
 ///
 /// # Errors
-/// It is another stack's, is damaged, or was not closed; or the host's.
+/// The folder is another stack's, is damaged, or was not closed; or the host's.
 pub(crate) fn migrate(
     folder: &Path,
     digest: &str,
@@ -119,7 +119,7 @@ fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The text file last: as long as it is there, all of it may be done again.
+/// Removes the text file last: while it exists, the whole migration can be repeated.
 fn remove(folder: &Path, losses: usize) -> io::Result<()> {
     let written = (0..losses).map(|index| format!("written-{index}"));
     let all = ["regions".to_owned(), "journal".to_owned()];
@@ -136,7 +136,7 @@ fn remove(folder: &Path, losses: usize) -> io::Result<()> {
 fn read(folder: &Path) -> Result<OldSuperblock, StoreError> {
     let path = folder.join(OLD_NAME);
     let text = fs::read_to_string(&path).map_err(|error| StoreError::host("read", &path, error))?;
-    // The version first: another one may have other keys.
+    // Another version may have other keys, so the version is read first.
     let table = toml::from_str::<toml::Table>(&text).ok();
     let format = table.and_then(|table| table.get("format")?.as_integer());
     if format != Some(OLD_FORMAT) {
@@ -162,7 +162,7 @@ fn read(folder: &Path) -> Result<OldSuperblock, StoreError> {
     toml::from_str(&text).map_err(|error| damaged(path, error.to_string().trim_end()))
 }
 
-/// The label of format 2 behind the `bytes` of a drive, if there is a whole one.
+/// Reads the label of format 2 behind the `bytes` of a drive, if there is a whole one.
 pub(crate) fn label(device: &dyn Device, bytes: u64) -> Option<Label> {
     let mut block = [0; BLOCK_BYTES];
     device.read(bytes, &mut block).ok()?;
@@ -186,7 +186,7 @@ fn check_sum(store: &Uuid, bytes: &[u8]) -> [u8; 4] {
     hasher.finalize().to_le_bytes()
 }
 
-/// Which sectors were written since a loss.
+/// Converts the bits of the sectors with writes since a loss.
 fn convert_loss(
     folder: &Path,
     index: usize,
@@ -196,7 +196,7 @@ fn convert_loss(
     let path = folder.join(format!("written-{index}"));
     let failed = |error| StoreError::host("read", &path, error);
     let mut converted = Loss::open(index, &loss.members, capacity, Some((folder, store)))?;
-    // What the file lacks was not written.
+    // A missing file means no write since the loss.
     let mut file = match File::open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened.map_err(failed)?,
@@ -249,7 +249,7 @@ mod tests {
         Store::open((sample.shape)(), &location, "0123", opening).map(|(store, _)| store)
     }
 
-    /// Writes a text file as format 2 has it.
+    /// Writes a text file of format 2.
     fn describe(folder: &Path, body: &str) {
         let sum = crc32fast::hash(body.as_bytes());
         let text = format!("# The bytes of a served volume.\n{CHECK_SUM}{sum:08x}\n{body}");
@@ -268,8 +268,9 @@ mod tests {
         block
     }
 
-    /// A folder of format 2 with a RAID 1 of three drives of 200 sectors, the last of which has
-    /// failed, and the bytes of it. Data was given up once, and sectors 3 and 4 written since.
+    /// Makes a folder of format 2: a RAID 1 of three drives of 200 sectors; the last drive has
+    /// failed. Data was given up once, and sectors 3 and 4 were written since. Returns the folder
+    /// and the drives' bytes.
     fn made(clean: bool) -> (tempfile::TempDir, Vec<u8>) {
         let folder = folder();
         let bytes = pattern(0, 200, 1);
@@ -361,7 +362,8 @@ mod tests {
             .close()
             .unwrap();
         let new = fs::read(other.path().join(NAME)).unwrap();
-        // The file was made, and not written; written in part; written, and the old one there.
+        // The file was made and not written; written in part; written, and the old file still
+        // there.
         for length in [0, 4096 + 30, new.len()] {
             let mut cut = vec![0; new.len()];
             cut[..length].copy_from_slice(&new[..length]);

@@ -1,4 +1,4 @@
-//! Stores are made, and opened again after whatever happened meanwhile.
+//! Makes stores, and opens existing ones after a close, a kill or damage.
 
 use crate::bytes::StoreError;
 use crate::bytes::description::{
@@ -27,38 +27,39 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where a store keeps its bytes.
+/// Place of a store's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// In memory: they are gone with the process.
+    /// In memory; lost when the process ends.
     Memory,
-    /// In files of this folder, which is made if it is missing.
+    /// In files of this folder. A missing folder is made.
     Folder(PathBuf),
 }
 
-/// How a store is opened.
+/// Options of an opening.
 pub struct Opening<'a> {
-    /// Whether members whose files are missing or short are counted as failed,
-    /// if the layout survives that. Otherwise they are an error.
+    /// True if members with missing or short files count as failed, if the layout survives that.
+    /// Otherwise such members are an error.
     pub allow_degraded: bool,
-    /// Whether a region's mark is made durable before the region is first
-    /// written, at the cost of an `fdatasync` each: needed if redundancy is to
-    /// survive a loss of power and not only the death of the process.
+    /// True if a region's mark is made durable before the region's first write. The cost is an
+    /// `fdatasync` for each new mark. Redundancy needs this to survive a loss of power, and not
+    /// only the death of the process.
     pub survive_power_loss: bool,
-    /// How long a region stays marked after it was last written.
+    /// Time without writes before a region's mark is cleared.
     pub quiet: Duration,
-    /// Whether an unclean store serves at once, and is compared behind: by
-    /// [`Store::tidy`], a part at a time. Otherwise it is compared first.
+    /// True if an unclean store serves at once, and [`Store::tidy`] compares a part at a time.
+    /// Otherwise the opening compares first.
     pub compare_behind: bool,
-    /// Whether nothing of the folder is changed, nor need be changeable. What an
-    /// unclean store needs is mended in memory, behind; all changes are refused.
+    /// True if nothing in the folder is changed, so the folder may be read-only. An unclean store
+    /// is mended in memory while serving. All changes are refused.
     pub read_only: bool,
-    /// Told how far the mending of an unclean store is.
+    /// Callback for the progress of mending an unclean store.
     pub progress: Option<&'a mut dyn FnMut(Progress)>,
 }
 
 impl Default for Opening<'_> {
-    /// No degraded opening, power loss survived, five seconds, no progress.
+    /// No degraded opening, power loss survived, marks cleared after five seconds, comparison
+    /// before serving, no progress.
     fn default() -> Self {
         let quiet = Duration::from_secs(5);
         Opening {
@@ -72,59 +73,55 @@ impl Default for Opening<'_> {
     }
 }
 
-/// How far the mending of an unclean store is.
+/// Progress of mending an unclean store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Regions that have been mended.
+    /// Number of mended regions.
     pub done: u64,
-    /// Regions that are to be mended.
+    /// Number of all regions to mend.
     pub regions: u64,
 }
 
-/// What was found when a store was opened.
+/// Findings of an opening.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct OpenReport {
-    /// Whether it was made just now.
+    /// True if the opening made the store.
     pub created: bool,
-    /// Whether it had been closed, rather than killed.
+    /// True if the store had been closed, rather than killed.
     pub clean: bool,
-    /// What stood in the soft state of arrays that were left in the low gear, and was copied home.
+    /// Bytes copied home from the soft state, in volumes left in the low gear.
     pub copied_home: Bytes,
-    /// Changes in the journal that were made again.
+    /// Number of runs of sectors repeated from the journal.
     pub replayed_changes: u64,
-    /// Regions that were mended.
+    /// Number of mended regions.
     pub regions: u64,
-    /// Bytes of these regions' addresses.
+    /// Number of bytes in the address ranges of these regions.
     pub region_bytes: u64,
-    /// What was found in them, and mended.
+    /// Differences found in these regions, and mended.
     pub mended: Comparison,
-    /// Members whose files were missing or short, and which count as failed
-    /// now.
+    /// Newly failed members: those with missing or short files.
     pub newly_failed: Vec<String>,
-    /// Whether the marks of regions were not whole, so that all regions were
-    /// compared.
+    /// True if the marks of regions were damaged, so all regions were compared.
     pub marks_lost: bool,
-    /// Regions that were being written when the store was killed, and could
-    /// not be mended since members failed at the same time: what these members
-    /// held there may be computed wrongly.
+    /// Number of regions that could not be mended: writes were in progress during a kill, and
+    /// members failed at the same time. Data computed for these members may be wrong there.
     pub regions_at_risk: u64,
 }
 
-/// Where devices come from.
+/// Source of the devices of a store.
 pub(crate) trait Source {
-    /// What is the matter with the member's device, if it was not left as it
-    /// should be.
+    /// Returns a description of the fault if the member's device is not as the store left it.
     fn complaint(&self, member: &MemberRecord, label: Option<Label>) -> Option<String>;
 
-    /// The member's device, with room for a label behind its bytes; an empty one if there is
-    /// none.
+    /// Returns the member's device, with room for a label behind its bytes. Makes an empty device
+    /// if there is none.
     fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError>;
 
-    /// The store's own device, of so many bytes.
+    /// Returns the device of the store's own records, with a length of `bytes`.
     fn own(&mut self, folder: &Path, bytes: u64) -> Result<Arc<dyn Device>, StoreError> {
         let path = folder.join(NAME);
         let lengths = Lengths::new(bytes, 0);
-        // One that is empty was being made when the process died.
+        // An empty file is left when the process dies between making and filling the file.
         let found = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
         if found > 0
             && let Some(complaint) = SparseFile::complaint(&path, lengths)
@@ -141,10 +138,10 @@ pub(crate) trait Source {
     }
 }
 
-/// Devices in memory, none of which exists before.
+/// Source of new devices in memory.
 struct InMemory;
 
-/// Devices in the files of a folder.
+/// Source of devices in the files of a folder.
 pub(crate) struct Files<'a>(pub(crate) &'a Path);
 
 impl Source for InMemory {
@@ -180,17 +177,15 @@ impl Source for Files<'_> {
 }
 
 impl Store {
-    /// Opens the bytes of a volume of this `shape`, or makes them, all zeros.
-    /// `digest` names volume and drives: a folder is opened again only with the
-    /// digest that it was made with.
+    /// Opens the bytes of a volume of this `shape`, or makes a store of zeros. `digest` identifies
+    /// the volume and its drives: a folder is opened again only with its first digest.
     ///
-    /// An unclean store is mended first: what the journal holds is done again,
-    /// then parity and copies are made to follow from the data in all regions
-    /// that were being written.
+    /// An unclean store is mended first. The changes in the journal are repeated. Then parity and
+    /// copies are made to follow from the data in all marked regions.
     ///
     /// # Errors
-    /// The folder is in use, is another stack's or no store's, lacks members,
-    /// or is damaged; or the host's.
+    /// The folder is in use, is another stack's or no store's, lacks members, or is damaged; or the
+    /// host's.
     pub fn open(
         shape: Shape,
         location: &Location,
@@ -223,7 +218,7 @@ impl Store {
         Ok((Store::over(root, media, None, opening.quiet), report))
     }
 
-    /// Opens a folder whose media come from `source`.
+    /// Opens the store in `folder`. The media come from `source`.
     pub(crate) fn open_in(
         folder: &Path,
         source: &mut dyn Source,
@@ -252,7 +247,8 @@ impl Store {
         };
         let mut description = kept.description().clone();
         description.check(folder, digest, &members)?;
-        // Before anything is written: a file that somebody else uses is not missing.
+        // This check comes before the first write, and before members with missing files are
+        // failed: a file that another process uses is not missing.
         refuse_used(folder, &description.members)?;
         let store = description.store;
         if description.complete {
@@ -266,8 +262,8 @@ impl Store {
                 fail_missing(&mut root, &description, source, opening.allow_degraded)?;
             description.members = states::records(&root);
             description.clean = false;
-            // Before their files are made anew: an empty file must not be taken
-            // for a member's.
+            // The failures are recorded before the missing files are made anew. Otherwise a crash
+            // in between would leave an empty file that counts as a good member.
             kept.replace(description.clone())?;
         } else {
             report.created = true;
@@ -287,13 +283,16 @@ impl Store {
             _ => Vec::new(),
         };
         check_fits(folder, &description.members, &changes)?;
-        // Files that are not found again are no use.
+        // The directory entries of new files must be durable before the description says that the
+        // store is complete.
         let synced = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
         synced.map_err(|error| StoreError::host("make durable", folder, error))?;
         description.complete = true;
         description.clean = false;
         description.events += 1;
-        media.write_labels(labels(&description));
+        // The labels come first. A label may be one event ahead of the description, but not behind
+        // (see `Label::complaint`).
+        media.write_labels(labels(&description))?;
         kept.replace(description)?;
         let records = Records::new(folder, lock, kept, marks, redo);
         let mut store = Store::over(root, media, Some(records), opening.quiet);
@@ -350,8 +349,8 @@ impl Store {
         Ok(())
     }
 
-    /// Makes again what the journal holds. What was made already is the same
-    /// the second time, since all that was changed after it is there as well.
+    /// Repeats the changes in the journal. Some changes may have been made before. To repeat these
+    /// is harmless, because the journal also holds every later change to the same sectors.
     fn replay(&mut self, changes: Vec<Change>, report: &mut OpenReport) -> Result<(), StoreError> {
         if self.records.as_ref().and_then(Records::redo).is_none() {
             return Ok(());
@@ -362,16 +361,16 @@ impl Store {
             self.media.apply(&[])?;
             self.sync()?;
         }
-        // Requests from now on may go by without a record: none of these must
-        // undo them at the next opening.
+        // Later requests may be made without a record. A record that stayed in the journal would
+        // overwrite their data at the next opening.
         match self.records.as_mut().and_then(Records::redo_mut) {
             Some(redo) => redo.restart(self.media.epoch),
             None => Ok(()),
         }
     }
 
-    /// Leaves the marked regions to be compared when there is nothing better to
-    /// do. Data is right until then; redundancy counts for nothing there.
+    /// Adds the marked regions to the unsettled extents; [`Store::tidy`] compares later. The data
+    /// is right until then; the redundancy of these regions is not used.
     fn resynchronise_later(&mut self, report: &mut OpenReport) {
         let Some(dirty) = self.dirty() else { return };
         if self.journalled && !report.newly_failed.is_empty() {
@@ -387,7 +386,7 @@ impl Store {
         }
     }
 
-    /// The marked regions, if there are marks.
+    /// Returns the extents of the marked regions, if the store has marks.
     fn dirty(&self) -> Option<Vec<Extent>> {
         let marks = self.records.as_ref().and_then(Records::marks)?;
         Some(marks.dirty())
@@ -406,7 +405,7 @@ impl Store {
         if self.journalled && !report.newly_failed.is_empty() {
             report.regions_at_risk = dirty.len() as u64;
         }
-        let mut verifier = Verifier::new(&mut self.media, true);
+        let mut verifier = Verifier::mending(&mut self.media);
         for (index, &extent) in dirty.iter().enumerate() {
             verifier.check(&mut self.root, "", extent)?;
             report.regions += 1;
@@ -429,9 +428,9 @@ impl Store {
     }
 }
 
-/// An error if the folder holds something, but no store. Looked at before
-/// anything is put into it. What another process may be making there has its
-/// own file before all else.
+/// Returns an error if the folder holds files, but no store. The check comes before the first write
+/// to the folder. If another process is making a store, the store's own file comes before all
+/// others.
 fn refuse_strange(folder: &Path) -> Result<(), StoreError> {
     if !folder.exists() {
         return Ok(());
@@ -447,7 +446,7 @@ fn refuse_strange(folder: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// An error if another process uses a member's file, by whatever name.
+/// Returns an error if another process uses a member's file, under any name.
 fn refuse_used(folder: &Path, members: &[MemberRecord]) -> Result<(), StoreError> {
     let files = drives_of(members).filter_map(|member| Some(folder.join(member.file.as_ref()?)));
     for file in files {
@@ -459,8 +458,8 @@ fn refuse_used(folder: &Path, members: &[MemberRecord]) -> Result<(), StoreError
     Ok(())
 }
 
-/// An error if the folder holds something beside the store's own file, which holds nothing: it
-/// is written before any member is made.
+/// Returns an error if the folder holds more than an empty store file. The store file is written
+/// before any member is made, so the missing description must have been lost.
 fn refuse_members(folder: &Path) -> Result<(), StoreError> {
     match found_in(folder, &[NAME])? {
         None => Ok(()),
@@ -473,7 +472,7 @@ fn refuse_members(folder: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// A description for a new store.
+/// Writes the first description of a new store.
 fn begin(
     device: &Arc<dyn Device>,
     digest: &str,
@@ -488,7 +487,7 @@ fn begin(
     Kept::begin(Arc::clone(device), description)
 }
 
-/// An error if the journal's records are not of these members.
+/// Returns an error if the journal's records do not fit the members.
 pub(crate) fn check_fits(
     folder: &Path,
     members: &[MemberRecord],
@@ -511,8 +510,7 @@ pub(crate) fn check_fits(
     Err(damaged(folder.join(NAME), detail))
 }
 
-/// Counts members as failed whose media are not as they were left, and names
-/// them.
+/// Counts members as failed whose media are not as the store left them, and returns their names.
 pub(crate) fn fail_missing(
     root: &mut Node,
     description: &Description,
@@ -545,7 +543,7 @@ pub(crate) fn fail_missing(
             .split('.')
             .filter_map(|index| index.parse().ok())
             .collect();
-        // A failure changes no media.
+        // A failure changes no media, so an empty set suffices.
         states::set(
             array,
             &path,
@@ -560,8 +558,8 @@ pub(crate) fn fail_missing(
     }
 }
 
-/// The labels of the drives, in the order of their media, and behind how many bytes each stands;
-/// none for those that have failed: they are part of the store no longer.
+/// Returns the label of each drive and its first byte, in the order of the media. Failed drives get
+/// `None`, because such drives are no part of the store any more.
 pub(crate) fn labels(description: &Description) -> impl Iterator<Item = Option<(Label, u64)>> + '_ {
     drives_of(&description.members).map(move |member| {
         let alive = member.state != StateRecord::Failed;
@@ -569,7 +567,7 @@ pub(crate) fn labels(description: &Description) -> impl Iterator<Item = Option<(
     })
 }
 
-/// The drives, in the order of their media.
+/// Returns the drives, in the order of their media.
 fn drives_of(members: &[MemberRecord]) -> impl Iterator<Item = &MemberRecord> {
     members.iter().filter(|member| member.file.is_some())
 }

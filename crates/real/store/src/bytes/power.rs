@@ -1,16 +1,16 @@
 //! Volumes of all layouts lose power.
 //!
-//! The fault model is that of arrays ([`crate::power`]), on the same simulated devices: at any
-//! write or flush of any device all of them stop, those of the store's own included. Of what a
-//! device was given since its last flush any sector may have landed or not, in any version.
-//! Afterwards members may be missing, and are refilled later; power fails again while the store
-//! is opened, while members are filled and while gears shift.
+//! The fault model of arrays holds ([`crate::power`]), on the same simulated devices: power may
+//! fail at any write or flush of any device. All devices stop then, the store's own included. Of
+//! the writes to a device since its last flush any sector may have landed or not, in any version.
+//! Afterwards members may be missing, and are refilled later. Power fails again while the store is
+//! opened, while members are filled and while gears shift.
 //!
-//! What is required: each sector holds what it held at the last sync, or something that was
-//! written since; redundancy follows from the data. A member may be missing behind a loss of
-//! power if the volume keeps copies, or lacked a member when power was lost; else
-//! [`OpenReport::regions_at_risk`] counts. Tests with a piece of the machinery left out show
-//! that each piece is needed. `FULLSTROKE_POWER` sets the lives of each volume (default 4).
+//! The tests require two things. Each sector holds the data of the last sync, or newer data.
+//! Redundancy follows from the data. A member may be missing after a loss of power if the volume
+//! keeps copies, or lacked a member when power was lost; else [`OpenReport::regions_at_risk`]
+//! counts. Tests with a piece of the machinery left out show the need for each piece.
+//! `FULLSTROKE_POWER` sets the lives of each volume (default 4).
 
 use crate::Device;
 use crate::bytes::description::{Kept, LABEL_BYTES, Label, MemberRecord, StateRecord};
@@ -31,11 +31,11 @@ use std::time::Duration;
 #[expect(unused_imports, reason = "named in the documentation")]
 use crate::bytes::OpenReport;
 
-/// The devices of a volume, which outlive the store.
+/// Devices of a volume, with a longer life than the store.
 struct Shelf {
     members: BTreeMap<String, Arc<Simulated>>,
     own: Arc<Simulated>,
-    /// Members that were taken away, and empty ones put in their places.
+    /// Members taken away and replaced with empty ones.
     gone: BTreeSet<String>,
 }
 
@@ -57,11 +57,11 @@ impl Source for Shelf {
     }
 }
 
-/// What is left out on purpose.
+/// Piece of the machinery to leave out in a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LeftOut {
     Nothing,
-    /// Marks and records are not made durable before what they stand for.
+    /// Marks and records are not made durable before their changes.
     Flushes,
     /// Nothing is journalled.
     Journal,
@@ -91,7 +91,7 @@ struct Life {
     tally: Tally,
 }
 
-/// Power fails in the middle of something that ends so.
+/// Error of a step in whose middle power failed.
 struct Dark;
 
 impl Life {
@@ -142,8 +142,8 @@ impl Life {
         Ok(store)
     }
 
-    /// Power is back, and perhaps fails again while the store is opened. Answers how many
-    /// sectors hold what they must not.
+    /// Restores power. Power may fail again while the store is opened. Returns the store, and the
+    /// number of sectors with wrong data.
     fn come_back(&mut self) -> (Store, u64) {
         let store = loop {
             let fails = self.random.below(3) == 0;
@@ -188,12 +188,12 @@ impl Life {
             let found = store.scrub().unwrap();
             assert_eq!(found.mismatched_sectors, 0, "{}", self.sample.name);
         }
-        // What was found counts from now on.
+        // The sectors must keep the found data from now on.
         store.sync().unwrap();
         wrong
     }
 
-    /// Something is done; an error must be that power has failed.
+    /// Checks the result of a step: an error is allowed only if power has failed.
     fn done<T>(&self, result: Result<T, StoreError>) -> Result<T, Dark> {
         result.map_err(|error| {
             assert!(self.power.is_off(), "{}: {error}", self.sample.name);
@@ -271,7 +271,7 @@ impl Life {
             .collect()
     }
 
-    /// Whether one more drive may fail: a volume that is filled has all of its drives to lose.
+    /// True if one more drive may fail. A volume under rebuild may lose all of its drives.
     fn survives_one_more(&self, store: &Store) -> bool {
         let all = store.status();
         let (drives, volumes): (Vec<_>, Vec<_>) = all
@@ -290,13 +290,13 @@ impl Life {
         self.done(store.fail_member(&drive))
     }
 
-    /// Restores a failed drive, or fills one on.
+    /// Restores a failed drive, or continues to fill one.
     fn refill(&mut self, store: &mut Store) -> Result<(), Dark> {
         let failed = Life::drives(store, |state| state == MemberState::Failed);
         let filling = store.status().into_iter();
         let filling = filling.filter(|member| member.filled().is_some());
         let filling: Vec<String> = filling.map(|member| member.member).collect();
-        // Members are filled in the high gear.
+        // Members are filled only in the high gear.
         let geared = store.geared();
         for volume in geared {
             match store.gear(&volume) {
@@ -322,7 +322,7 @@ impl Life {
         Ok(())
     }
 
-    /// Steps until power fails, and comes back. Answers how many sectors are wrong.
+    /// Runs steps until power fails and comes back. Returns the number of wrong sectors.
     fn until_power_fails(&mut self, mut store: Store) -> (Store, u64) {
         let left = 5 + self.random.below(400) as i64;
         self.power.0.store(left, SeqCst);
@@ -336,8 +336,8 @@ impl Life {
         self.come_back()
     }
 
-    /// A member may be missing if the volume survives that by what is written down, and keeps
-    /// copies only or journals, since a parity volume lacked a member already.
+    /// Takes a member away, if the volume survives the loss according to its records. The volume
+    /// must keep copies only, or use the journal because a parity volume lacked a member already.
     fn take_one_away(&mut self, parity: bool) {
         let own = Arc::clone(&self.shelf.own) as Arc<dyn Device>;
         let Ok(Some(kept)) = Kept::read(own) else {
@@ -365,7 +365,7 @@ impl Life {
     }
 }
 
-/// Lives of one volume. Answers how many sectors were wrong behind losses of power.
+/// Runs the lives of one volume. Returns the number of wrong sectors after losses of power.
 fn live(sample: Sample, seed: u64, losses: u64, left_out: LeftOut) -> (Tally, u64) {
     let mut life = Life::new(sample, seed, left_out);
     let mut store = life.open().unwrap_or_else(|error| panic!("{error}"));

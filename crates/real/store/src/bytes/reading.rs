@@ -1,10 +1,8 @@
-//! A store that is only read: nothing of its folder is changed, and nothing
-//! need be changeable.
+//! A store opened read-only: nothing in its folder is changed, and the folder may be read-only.
 //!
-//! What would be mended in the folder is mended in memory: changes are collected
-//! and never made, and reads see them as made. So an unclean store serves what
-//! it would after it was mended: the journal's changes count as made, and copies
-//! that a kill has left different are alike to every read.
+//! Mending happens in memory: changes are collected and never made, and reads apply the collected
+//! changes. So an unclean store serves the same data as after mending: the changes in the journal
+//! count as made, and different copies after a kill give the same data to every read.
 
 use crate::bytes::description::{
     Description, Kept, LABEL_BYTES, Label, MemberRecord, NAME, StateRecord,
@@ -26,7 +24,7 @@ use fullstroke_volume::Shape;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The files of a folder, as they are.
+/// Source of the devices of a folder, without changes to the folder.
 struct FilesAsTheyAre<'a>(&'a Path);
 
 impl Source for FilesAsTheyAre<'_> {
@@ -35,7 +33,7 @@ impl Source for FilesAsTheyAre<'_> {
     }
 
     fn member(&mut self, member: &MemberRecord) -> Result<Arc<dyn Device>, StoreError> {
-        // Nothing is asked of what has failed, and it may have no file.
+        // A failed member is never read, and its file may be missing.
         if member.state == StateRecord::Failed {
             return Ok(Arc::new(Memory::new(member.bytes())));
         }
@@ -44,7 +42,7 @@ impl Source for FilesAsTheyAre<'_> {
     }
 }
 
-/// A file of which nothing is changed.
+/// Opens a file read-only.
 fn look_at(path: &Path, lengths: Lengths) -> Result<Arc<dyn Device>, StoreError> {
     let file = SparseFile::open_read_only(path, lengths);
     Ok(Arc::new(
@@ -52,7 +50,7 @@ fn look_at(path: &Path, lengths: Lengths) -> Result<Arc<dyn Device>, StoreError>
     ))
 }
 
-/// A store that is only read is not made.
+/// Error for a folder without a complete store: a read-only opening makes none.
 fn no_store_in(folder: &Path) -> StoreError {
     StoreError::Refused(format!(
         "`{}` holds no store that was made to its end, and none is made read-only; open it once for \
@@ -108,7 +106,7 @@ impl Store {
         media.begin();
         let mut store = Store::over(root, media, None, opening.quiet);
         store.read_only = Some(lock);
-        // Nothing is ever to be made durable.
+        // There is never anything to make durable.
         store.synced = store.media.epoch;
         store.look_at_losses(folder, &description)?;
         if !description.clean {
@@ -118,12 +116,12 @@ impl Store {
         Ok((store, report))
     }
 
-    /// Whether nothing of the store can be changed.
+    /// True if nothing of the store can be changed.
     pub fn is_read_only(&self) -> bool {
         self.read_only.is_some()
     }
 
-    /// An error if nothing can be changed.
+    /// Returns an error if the store is read-only.
     #[inline]
     pub(crate) fn check_changes(&self) -> Result<(), StoreError> {
         match self.read_only {
@@ -145,7 +143,7 @@ impl Store {
         Ok(())
     }
 
-    /// What the journal holds counts as made.
+    /// Applies the changes in the journal to all reads.
     fn look_at_journal(
         &mut self,
         folder: &Path,
@@ -163,8 +161,8 @@ impl Store {
         Ok(())
     }
 
-    /// What may be half written is compared as it is in a store that serves at
-    /// once, and mended in memory.
+    /// Adds the marked regions to the unsettled extents, as in a store with a later comparison. The
+    /// regions are mended in memory.
     fn look_at_marks(
         &mut self,
         (device, places): (&Arc<dyn Device>, Places),

@@ -1,4 +1,4 @@
-//! What a folder keeps beside the media.
+//! Records of a store's folder beside the media.
 
 use crate::Device;
 use crate::bytes::StoreError;
@@ -12,11 +12,11 @@ use fullstroke_units::Sectors;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where things are in the store's own file, behind the first copy of the description. The
-/// other stands at its end.
+/// Places of the records in the store's own file. The first copy of the description comes before
+/// all of them, the second behind them at the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// Of the volume, and of a region.
+    /// Capacity of the volume, and size of a region.
     sizes: [Sectors; 2],
     redo_at: u64,
     redo_bytes: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Places {
 impl Places {
     const MARKS_AT: u64 = START_BYTES + COPIES.room;
 
-    /// Those of a volume of so many sectors, which has `parity` or not.
+    /// Returns the places for a volume of this capacity, with a journal if it has `parity`.
     pub(crate) fn of(capacity: Sectors, parity: bool) -> Places {
         let region = marks::region_size(capacity);
         Places {
@@ -39,17 +39,17 @@ impl Places {
         self.sizes[1]
     }
 
-    /// The length of the file.
+    /// Length of the file in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.redo_at + self.redo_bytes + COPIES.room
     }
 
-    /// The marks as they are, of which nothing is changed.
+    /// Reads the marks, and changes nothing.
     pub(crate) fn look_at_marks(&self, device: &Arc<dyn Device>, store: Uuid) -> Marks {
         Marks::look(Arc::clone(device), Places::MARKS_AT, store, self.sizes)
     }
 
-    /// The marks, to be set: see [`Marks::open`].
+    /// Opens the marks for changes: see [`Marks::open`].
     pub(crate) fn open_marks(
         &self,
         device: &Arc<dyn Device>,
@@ -68,7 +68,7 @@ impl Places {
         )
     }
 
-    /// The journal, if there is parity.
+    /// Returns the journal, if there is parity.
     pub(crate) fn redo(
         &self,
         device: &Arc<dyn Device>,
@@ -80,14 +80,14 @@ impl Places {
     }
 }
 
-/// What a folder keeps beside the media.
+/// Open records of a folder.
 pub(crate) struct Records {
     folder: PathBuf,
     _lock: Lock,
     kept: Kept,
-    /// Without redundancy there is nothing to mend.
+    /// `None` without redundancy, because there is nothing to mend then.
     marks: Option<Marks>,
-    /// Without parity there is no need.
+    /// `None` without parity, because only parity has a write hole.
     redo: Option<Redo>,
 }
 
@@ -128,12 +128,12 @@ impl Records {
         self.redo.as_mut()
     }
 
-    /// As it is on its device.
+    /// Returns the description on the device.
     pub(crate) fn description(&self) -> &Description {
         self.kept.description()
     }
 
-    /// Puts a description in place of the one before, durably.
+    /// Replaces the description durably.
     pub(crate) fn replace(&mut self, description: Description) -> Result<(), StoreError> {
         self.kept.replace(description)
     }

@@ -1,10 +1,10 @@
-//! The changes that are about to be made, written down before they are: a
-//! [`Log`] in the store's own file.
+//! The journal of a store: changes are written here in advance. The journal is a [`Log`] in the
+//! store's own file.
 //!
-//! A degraded array cannot be mended from its own redundancy: if data was
-//! written and parity was not yet, what the failed member held is computed
-//! wrongly, also where nobody wrote. So all changes of a request are written
-//! down, and durable, before the first of them is made.
+//! The redundancy of a degraded array cannot mend a crash. If data was written and its parity was
+//! not, the failed member's data is computed wrongly, also in sectors without a write. So all
+//! changes of a request are written to the journal, and made durable, before the first of them is
+//! made.
 
 use crate::Device;
 use crate::bytes::StoreError;
@@ -16,11 +16,11 @@ use fullstroke_units::Sectors;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The journal is as large as this, or four times the volume.
+/// Largest size of the journal. A smaller volume has a journal of four times its capacity.
 const MOST_BYTES: u64 = 16 << 20;
 const LEAST_BYTES: u64 = 256 << 10;
 
-/// The room that a journal takes.
+/// Returns the size of a store's journal in bytes.
 pub(crate) fn room(capacity: Sectors) -> u64 {
     (capacity.bytes().0.saturating_mul(4)).clamp(LEAST_BYTES, MOST_BYTES) / 4096 * 4096
 }
@@ -29,30 +29,30 @@ pub(crate) fn room(capacity: Sectors) -> u64 {
 pub(crate) struct Redo {
     device: Arc<dyn Device>,
     log: Log,
-    /// Whether records are made durable before what they stand for is changed.
+    /// True if records are made durable before their changes are made.
     durable: bool,
     buffer: Aligned,
-    /// Counts records.
+    /// Number of records so far.
     changes: u64,
-    /// The record that is not carried out.
+    /// Number of the record whose changes are being made.
     under_way: Option<u64>,
-    /// The epoch of the latest record or marker.
+    /// Epoch of the latest record or marker.
     changed: u64,
 }
 
-/// What became of a record.
+/// Result of writing a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
-    /// It stands in the journal.
+    /// The record is in the journal.
     Done,
-    /// There is no room until earlier records are given up.
+    /// The journal has no room until earlier records are given up.
     Full,
-    /// The journal is too small for it.
+    /// The record is longer than the journal.
     TooLong,
 }
 
 impl Redo {
-    /// The journal in these bytes of a device.
+    /// Returns the journal at the byte `at` of a device, of a length of `bytes`.
     pub(crate) fn new(
         device: Arc<dyn Device>,
         store: Uuid,
@@ -70,8 +70,8 @@ impl Redo {
         }
     }
 
-    /// What may not have been carried out, oldest first. An error if the device has no
-    /// journal of this store and it may have been `needed`.
+    /// Reads the changes that may not have been made, oldest first. Returns an error if the device
+    /// has no journal of this store, although one may have been `needed`.
     pub(crate) fn read(&self, needed: bool) -> Result<Vec<Change>, StoreError> {
         let file = PathBuf::from(self.device.name());
         if needed && !self.log.has_begun(&*self.device) {
@@ -91,8 +91,8 @@ impl Redo {
             })
     }
 
-    /// Writes a change down, in `epoch`. Until it is [carried out](Redo::carried_out), it
-    /// stands there.
+    /// Writes a change to the journal, in `epoch`. The record stays until the change is [carried
+    /// out](Redo::carried_out).
     pub(crate) fn record(
         &mut self,
         change: &mut Change,
@@ -110,6 +110,7 @@ impl Redo {
         };
         let number = appended.map_err(|error| self.error("write to", error))?;
         self.changed = epoch;
+        // Without this flush a loss of power could leave a part of the change and no record.
         if self.durable {
             let flushed = self.device.flush();
             flushed.map_err(|error| self.error("make durable", error))?;
@@ -118,24 +119,25 @@ impl Redo {
         Ok(Recorded::Done)
     }
 
-    /// The latest record was carried out.
+    /// Notes that the changes of the latest record have been made.
     pub(crate) fn carried_out(&mut self) {
         if let Some(number) = self.under_way.take() {
             self.log.applied(number);
         }
     }
 
-    /// Whether nothing would be made again if the process died now.
+    /// True if an opening after a kill would repeat no changes.
     pub(crate) fn is_empty(&self) -> bool {
         self.log.is_empty()
     }
 
-    /// To be asked before everything is made durable, for [`given_up`](Redo::given_up).
+    /// Returns the state of the journal before a sync of everything, for
+    /// [`given_up`](Redo::given_up).
     pub(crate) fn before_sync(&self) -> (u64, u64) {
         self.log.before_flush()
     }
 
-    /// All that was changed `before` is durable: records of it are given up.
+    /// Gives up the records carried out `before` the sync, because their changes are durable now.
     pub(crate) fn given_up(&mut self, before: (u64, u64), epoch: u64) -> Result<(), StoreError> {
         let marked = self.log.before_flush().1;
         let (_, written) = self.log.after_flush(&*self.device, before);
@@ -146,12 +148,14 @@ impl Redo {
         Ok(())
     }
 
-    /// Forgets all records: what they changed is durable.
+    /// Gives up all records. Their changes must be durable.
     pub(crate) fn restart(&mut self, epoch: u64) -> Result<(), StoreError> {
         self.under_way = None;
         self.changed = epoch;
         let restarted = self.log.restart(&*self.device);
         restarted.map_err(|error| self.error("write to", error))?;
+        // Otherwise a loss of power could bring the old records back, behind later changes without
+        // records.
         if self.durable {
             let flushed = self.device.flush();
             flushed.map_err(|error| self.error("make durable", error))?;
@@ -159,7 +163,7 @@ impl Redo {
         Ok(())
     }
 
-    /// The device, if it was changed after the epoch `synced`.
+    /// Returns the device, if it was changed after the epoch `synced`.
     pub(crate) fn to_sync_since(&self, synced: u64) -> Option<ToSync> {
         (self.changed > synced).then(|| ToSync::own(&self.device))
     }

@@ -1,4 +1,4 @@
-//! The states of all members of the tree, and how one's failure is another's.
+//! The states of all members of the tree, and how the failure of one fails others.
 
 use crate::bytes::StoreError;
 use crate::bytes::array::Array;
@@ -9,19 +9,19 @@ use crate::bytes::verify::below;
 use fullstroke_contract::MemberState;
 use fullstroke_units::Sectors;
 
-/// What a change of a member's state does to the volume.
+/// Effect of a change of a member's state on its volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It answers, or not, as before.
+    /// The volume answers, or does not, as before.
     Same,
-    /// It answers no longer.
+    /// The volume does not answer any more.
     Failed,
-    /// It answers again; what it held is lost.
+    /// The volume answers again; its data is lost.
     Replaced,
 }
 
-/// Records of all members, each volume before its members. A drive without a
-/// volume is its own.
+/// Returns records of all members, each volume before its members. A drive without a volume has one
+/// record with an empty path.
 pub(crate) fn records(root: &Node) -> Vec<MemberRecord> {
     let mut all = Vec::new();
     match root {
@@ -66,8 +66,8 @@ pub(crate) fn set_all(node: &mut Node, states: &mut impl Iterator<Item = MemberS
     }
 }
 
-/// Whether some parity volume that answers lacks a member, or does by the
-/// `records`, in their order.
+/// True if a parity volume lacks a member, now or according to the `records`. The records come in
+/// the order of [`records`].
 pub(crate) fn any_degraded_parity<'a>(
     node: &Node,
     records: &mut impl Iterator<Item = &'a MemberRecord>,
@@ -86,7 +86,7 @@ pub(crate) fn any_degraded_parity<'a>(
     below || array.rows.is_some() && (recorded || array.is_impaired())
 }
 
-/// Whether some parity volume lacks a member.
+/// True if some parity volume lacks a member.
 pub(crate) fn any_impaired_parity(node: &Node) -> bool {
     let Node::Volume(array) = node else {
         return false;
@@ -94,7 +94,7 @@ pub(crate) fn any_impaired_parity(node: &Node) -> bool {
     array.has_degraded_parity() || array.members.iter().any(any_impaired_parity)
 }
 
-/// The volumes that have gears, from the top, by their indices.
+/// Returns the paths of the volumes with gears, from the top.
 pub(crate) fn geared(root: &Node) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
     add_geared(root, &mut Vec::new(), &mut found);
@@ -113,7 +113,7 @@ fn add_geared(node: &Node, path: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
     }
 }
 
-/// The volume at `path`.
+/// Returns the volume at `path`.
 pub(crate) fn volume<'a>(root: &'a mut Node, path: &[usize]) -> Option<&'a mut Array> {
     let mut node = root;
     for &index in path {
@@ -128,12 +128,12 @@ pub(crate) fn volume<'a>(root: &'a mut Node, path: &[usize]) -> Option<&'a mut A
     }
 }
 
-/// Whether some volume of the tree has parity.
+/// True if some volume of the tree has parity.
 pub(crate) fn any_parity(node: &Node) -> bool {
     matches!(node, Node::Volume(array) if array.rows.is_some() || array.members.iter().any(any_parity))
 }
 
-/// Whether some volume of the tree keeps copies.
+/// True if some volume of the tree keeps copies.
 pub(crate) fn any_copies(node: &Node) -> bool {
     let Node::Volume(array) = node else {
         return false;
@@ -141,12 +141,12 @@ pub(crate) fn any_copies(node: &Node) -> bool {
     array.rows.is_none() && array.is_redundant() || array.members.iter().any(any_copies)
 }
 
-/// Whether some volume of the tree has redundancy.
+/// True if some volume of the tree has redundancy.
 pub(crate) fn any_redundancy(node: &Node) -> bool {
     matches!(node, Node::Volume(array) if array.is_redundant() || array.members.iter().any(any_redundancy))
 }
 
-/// What the volume is called: `raid0 of 2 x raid5 of 4`.
+/// Describes the volume: `raid0 of 2 x raid5 of 4`.
 pub(crate) fn describe(node: &Node) -> String {
     let Node::Volume(array) = node else {
         return "drive".to_owned();
@@ -158,7 +158,7 @@ pub(crate) fn describe(node: &Node) -> String {
     }
 }
 
-/// As members are called; empty for the outermost volume.
+/// Writes a path as in members' names; empty for the outermost volume.
 pub(crate) fn dotted(path: &[usize]) -> String {
     path.iter()
         .map(usize::to_string)
@@ -166,7 +166,7 @@ pub(crate) fn dotted(path: &[usize]) -> String {
         .join(".")
 }
 
-/// The volume and index of the member at `path`.
+/// Returns the volume and index of the member at `path`.
 pub(crate) fn find<'a>(
     root: &'a mut Node,
     path: &[usize],
@@ -192,7 +192,7 @@ pub(crate) fn find<'a>(
     }
 }
 
-/// Where the drive with that medium is; `None` for one without a volume.
+/// Returns the path of the drive with this medium; `None` for a drive without a volume.
 pub(crate) fn path_of(node: &Node, medium: usize) -> Option<Vec<usize>> {
     let Node::Volume(array) = node else {
         return None;
@@ -206,10 +206,9 @@ pub(crate) fn path_of(node: &Node, medium: usize) -> Option<Vec<usize>> {
     Some(path)
 }
 
-/// Sets the state of the member at `path`, which exists, and of the volumes
-/// above that thereby fail or are replaced. A replaced volume within another is
-/// emptied: the other fills it from scratch, and what it held takes room in
-/// vain.
+/// Sets the state of the existing member at `path`. Sets the states of the volumes above if they
+/// fail or are replaced as a consequence. A replaced volume within another is emptied: the outer
+/// volume fills it from the beginning, and its old data would only take room.
 pub(crate) fn set(
     array: &mut Array,
     path: &[usize],

@@ -10,121 +10,120 @@ use crate::bytes::records::Records;
 use crate::bytes::redo::Recorded;
 use crate::bytes::states;
 use crate::bytes::verify::{Comparison, Verifier};
+use crate::judge::Repair;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// What of a request is journalled at once, which bounds the journal.
+/// Largest part of a request in one journal record: 1 MiB. The limit bounds the size of the
+/// journal.
 const JOURNALLED_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
-/// What a scrub without pauses compares at once.
+/// Size of a step of a scrub without pauses: 64 MiB.
 const SCRUBBED_SECTORS: Sectors = Sectors((64 << 20) / SECTOR_BYTES);
-/// What is asked for its allocation at once.
+/// Size of a step of [`Store::allocated`]: 16 MiB.
 const ALLOCATION_SECTORS: u64 = (16 << 20) / SECTOR_BYTES;
 
 /// The bytes of a volume, on the media of its drives.
 ///
 /// - **Requests**: [`read`](Store::read), [`write`](Store::write),
 ///   [`write_zeroes`](Store::write_zeroes), [`discard`](Store::discard),
-///   [`allocated`](Store::allocated). Each is carried out wholly before it
-///   returns; parity and copies are right between any two of them.
+///   [`allocated`](Store::allocated). Each request is carried out wholly before the call returns.
+///   Parity and copies are right between any two requests.
 /// - **Durability**: [`sync`](Store::sync), or [`sync_job`](Store::sync_job) and
-///   [`note_synced`](Store::note_synced); [`tidy`](Store::tidy) from time to
-///   time; [`close`](Store::close) at the end.
+///   [`note_synced`](Store::note_synced); [`tidy`](Store::tidy) from time to time;
+///   [`close`](Store::close) at the end.
 /// - **Members**: [`status`](Store::status), [`fail_member`](Store::fail_member),
-///   [`restore_member`](Store::restore_member),
-///   [`rebuild_member`](Store::rebuild_member), [`scrub`](Store::scrub).
+///   [`restore_member`](Store::restore_member), [`rebuild_member`](Store::rebuild_member),
+///   [`scrub`](Store::scrub).
 /// - **Lost data**: [`has_failed`](Store::has_failed),
-///   [`accept_data_loss`](Store::accept_data_loss),
-///   [`has_lost_data`](Store::has_lost_data).
+///   [`accept_data_loss`](Store::accept_data_loss), [`has_lost_data`](Store::has_lost_data).
 ///
 /// # When too many members fail
-/// A volume that has lost more than its redundancy covers has failed. What it
-/// still has can be read; it takes no changes, fills no member, and takes no
-/// empty member in a failed one's place, so that members may come back with what
-/// they held. When [somebody says](Store::accept_data_loss) that the data may be
-/// lost, it is filled again; what had no source is
-/// [`Lost`](StoreError::Lost) until it is written, never zeros or garbage.
+/// A volume that has lost more members than its redundancy covers has failed. The remaining data
+/// can be read. The volume refuses changes, fills no member, and accepts no empty member in the
+/// place of a failed one, so failed members may come back with their data. After
+/// [`accept_data_loss`](Store::accept_data_loss) the volume is filled again. Data without a source
+/// is [`Lost`](StoreError::Lost) until the next write; a read never returns zeros or garbage
+/// instead.
 ///
 /// # When the host fails
-/// - **A read**: what the member should hold is computed from the others and
-///   written there again. A member that cannot be written, or not be read
-///   afterwards, has failed.
-/// - **A change**: the member has failed, if the volume survives that; the
-///   change is made on all others, and whole without it. Otherwise the change is
-///   an error, and may be made in part.
-/// - **Room**: a change for which there is none is an error, and may be made in
-///   part. Redundancy is made to follow from the data before the error is
-///   returned or, if there is no room for that either, by the next
-///   [`tidy`](Store::tidy); until then no other member can be failed. In a
-///   degraded parity volume the whole change is in the journal: reads find it
-///   made, and it is made before the next change.
-/// - **Making durable**: the member has failed, if the volume survives that;
-///   otherwise the store [has stopped](StoreError::Stopped), and nothing is
-///   served any more.
+/// - **A read**: the store computes the unreadable sectors from the other members and writes them
+///   again. If this write or a second read fails, the member has failed.
+/// - **A change**: the member has failed, if the volume survives that. The change is made on all
+///   other members, and is whole without the failed one. Otherwise the change is an error, and may
+///   be made in part.
+/// - **Room**: a change that finds no room on the host is an error, and may be made in part.
+///   Redundancy is made to follow from the data before the error is returned. If there is no room
+///   for this either, the next [`tidy`](Store::tidy) does so; until then no other member can be
+///   failed. In a degraded parity volume the whole change is in the journal: reads return the new
+///   data, and the change is made before the next one.
+/// - **A sync**: the member has failed, if the volume survives that. Otherwise the store [has
+///   stopped](StoreError::Stopped), and serves no requests any more.
 ///
-/// [`take_dropped`](Store::take_dropped) tells which members have failed so.
+/// [`take_dropped`](Store::take_dropped) returns the members that have failed because of the host.
 pub struct Store {
     pub(crate) root: Node,
     pub(crate) media: Media,
-    /// What the folder keeps beside the media; `None` in memory.
+    /// Records of the folder beside the media; `None` in memory.
     pub(crate) records: Option<Records>,
-    /// Whether changes go through the journal.
+    /// True while changes go through the journal.
     pub(crate) journalled: bool,
-    /// The journal's record was not carried out to its end.
+    /// True if the changes of the latest journal record were not all made.
     pub(crate) pending: bool,
-    /// Whether some volume of the tree keeps copies.
+    /// True if some volume of the tree keeps copies.
     pub(crate) has_copies: bool,
-    /// Where redundancy may not follow from the data.
+    /// Extents whose redundancy may not follow from the data.
     pub(crate) unsettled: Vec<Unsettled>,
-    /// All that changed up to this epoch is durable.
+    /// Latest epoch whose changes are all durable.
     pub(crate) synced: u64,
-    /// An epoch, and when it began at the latest.
+    /// Epoch and time of the latest checkpoint. Marks of older epochs are cleared when `quiet` has
+    /// passed since then.
     pub(crate) checkpoint: Option<(u64, Duration)>,
     pub(crate) quiet: Duration,
-    /// Data that was given up, and may not be read before it is written.
+    /// Lost data, which may not be read before it is written.
     pub(crate) losses: Vec<Loss>,
-    /// Why nothing is served any more.
+    /// Reason why no requests are served any more.
     pub(crate) stopped: Option<String>,
-    /// Members that have failed without an order.
+    /// Members that failed because of the host, not by a call of [`Store::fail_member`].
     pub(crate) dropped: Vec<Dropped>,
-    /// Failed members that hold what they should: somebody let them fail, and
+    /// Failed members whose bytes are still right: [`Store::fail_member`] failed the member, and
     /// nothing was changed since.
     pub(crate) missed_nothing: Vec<Vec<usize>>,
-    /// The media of members that are about to fail.
+    /// Media of members about to fail.
     pub(crate) dying: Vec<usize>,
-    /// Counts changes of members' states that do not come from rebuilding.
+    /// Number of changes of members' states, without the progress of rebuilds.
     pub(crate) state_changes: u64,
-    /// What keeps writers out of a folder that is only read. Changes are collected
-    /// then and never made.
+    /// Lock of a read-only folder against writers. Changes are collected in memory then, and never
+    /// made.
     pub(crate) read_only: Option<Lock>,
 }
 
-/// A comparison of all redundancy with the data, as far as it is.
+/// State of a comparison of all redundancy with the data.
 #[derive(Clone, Debug, Default)]
 pub struct Scrub {
-    /// All below this was compared.
+    /// First address not compared yet.
     pub next: Lbn,
-    /// Whether redundancy is made to follow from the data where it does not.
-    pub mend: bool,
-    /// What was found so far.
+    /// Which wrong sectors are written again.
+    pub repair: Repair,
+    /// Results so far.
     pub found: Comparison,
 }
 
-/// Where redundancy may not follow from the data.
+/// An extent whose redundancy may not follow from the data.
 pub(crate) struct Unsettled {
     pub(crate) extent: Extent,
-    /// The media that lack what was to be written. Without them it follows. None
-    /// where it is not known what lacks something, after a kill.
+    /// Media that lack a change. The redundancy of the other media follows from the data. Empty
+    /// after a kill, because these media are not known.
     pub(crate) media: Vec<usize>,
 }
 
-/// A member that has failed because the host failed it.
+/// A member that has failed because of an error of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// Its indices from the top.
+    /// Indices of the member from the top of the tree.
     pub path: Vec<usize>,
-    /// What happened, for people.
+    /// Description of the error, for people.
     pub why: String,
 }
 
@@ -162,12 +161,11 @@ impl Store {
         }
     }
 
-    /// Writes the sectors from `lbn` on. When it returns well, the bytes are
-    /// safe from the death of the process; [`sync`](Store::sync) makes them
-    /// safe from more.
+    /// Writes the sectors from `lbn` on. After a successful return the bytes survive the death of
+    /// the process. After a [`sync`](Store::sync) the bytes also survive a power loss.
     ///
     /// # Errors
-    /// Out of range, lost, or the host's; see above for what holds then.
+    /// Out of range, lost, or the host's; the type's documentation describes the state after each.
     ///
     /// # Panics
     /// If the buffer is no whole number of sectors.
@@ -189,8 +187,8 @@ impl Store {
         }
     }
 
-    /// Makes the sectors read as zeros, and gives their room back if it may:
-    /// otherwise a later write there cannot run out of room.
+    /// Makes the sectors read as zeros. With `may_punch` their room is given back. Without it the
+    /// room is kept, so a later write there cannot run out of room.
     ///
     /// # Errors
     /// As [`write`](Store::write).
@@ -208,8 +206,8 @@ impl Store {
         self.note_known(all)
     }
 
-    /// Gives back what room of the sectors it can: in a parity volume that of
-    /// whole rows. What is given back reads as zeros, the rest as before.
+    /// Gives back the room of the sectors as far as possible; in a parity volume only the room of
+    /// whole rows. Discarded sectors read as zeros, the others as before.
     ///
     /// # Errors
     /// As [`write`](Store::write).
@@ -221,9 +219,8 @@ impl Store {
         self.change(all, |root, part, media| root.discard(part, media))
     }
 
-    /// Tells `visit`, run by run, which of the sectors take room; those that
-    /// take none read as zeros. In doubt a run takes room. Neighbouring runs
-    /// differ. `visit` may end the search.
+    /// Calls `visit` for each run of sectors, with true if the run takes room. The other runs read
+    /// as zeros. In doubt a run takes room. Neighbouring runs differ. `visit` may end the search.
     ///
     /// # Errors
     /// Out of range, or the host's.
@@ -240,7 +237,8 @@ impl Store {
         self.finish_pending()?;
         let mended_in_memory = self.is_read_only() && !self.media.transaction.is_empty();
         if !self.losses.is_empty() || mended_in_memory {
-            // What takes no room would be taken for zeros.
+            // Clients take a run without room for zeros. Lost sectors are not zeros, and changes in
+            // memory may cover holes of the files.
             let _ = visit(
                 Extent {
                     start: lbn,
@@ -273,14 +271,13 @@ impl Store {
             }
         }
         if let Some((extent, takes_room)) = last {
-            // There is nothing left that could be ended.
+            // This is the last run, so the answer of `visit` has no effect.
             let _ = visit(extent, takes_room);
         }
         Ok(())
     }
 
-    /// Compares all parity and all copies with the data that they follow from.
-    /// Changes nothing.
+    /// Compares all parity and all copies with the data. Changes nothing.
     ///
     /// # Errors
     /// Lost, or the host's.
@@ -290,18 +287,18 @@ impl Store {
         Ok(scrub.found)
     }
 
-    /// Compares on, over about `most` addresses: a scrub in pieces, between
-    /// which requests are served. What cannot be read is mended as it is for
-    /// reads. What a kill has left to be compared is settled first, and counts
-    /// for nothing that was found. Answers whether something is left.
+    /// Continues a comparison over about `most` addresses. Requests may be served between two
+    /// calls. Unreadable sectors are mended as for reads. Unsettled regions of a kill are settled
+    /// first, and their differences do not count as found. Returns true if something is left to
+    /// compare.
     ///
     /// # Errors
-    /// As [`scrub`](Store::scrub); what was compared stays so. Nothing is mended
-    /// in a volume that [has failed](Store::has_failed).
+    /// As [`scrub`](Store::scrub); the compared part stays compared. Nothing is mended if the
+    /// volume [has failed](Store::has_failed).
     pub fn scrub_step(&mut self, scrub: &mut Scrub, most: Sectors) -> Result<bool, StoreError> {
         self.check_running()?;
         self.finish_pending()?;
-        if scrub.mend {
+        if scrub.repair.changes() {
             self.check_changes()?;
             self.check_loss()?;
         }
@@ -323,9 +320,9 @@ impl Store {
         };
         let part = rows.map_or(part, |rows| rows.around(part));
         if sectors > Sectors::ZERO {
-            self.attempt(scrub.mend.then_some(part), |store| {
-                let found = if scrub.mend {
-                    store.compare_and_mend(part)
+            self.attempt(scrub.repair.changes().then_some(part), |store| {
+                let found = if scrub.repair.changes() {
+                    store.compare_and_mend(part, scrub.repair)
                 } else {
                     store.compare(part)
                 };
@@ -337,20 +334,21 @@ impl Store {
     }
 
     fn compare(&mut self, part: Extent) -> Result<Comparison, StoreError> {
-        let mut verifier = Verifier::new(&mut self.media, false);
+        let mut verifier = Verifier::scrubbing(&mut self.media, Repair::Nothing);
         verifier.check(&mut self.root, "", part)?;
         Ok(verifier.found)
     }
 
-    /// Mending is a change like others: a kill may cut it in two.
-    fn compare_and_mend(&mut self, part: Extent) -> Result<Comparison, StoreError> {
+    /// Compares and mends `part`. Mending goes through [`Store::change_once`], because a kill may
+    /// interrupt any change.
+    fn compare_and_mend(&mut self, part: Extent, repair: Repair) -> Result<Comparison, StoreError> {
         let mut found = Comparison::default();
         let within = Extent {
             sectors: part.end().min(Lbn(self.capacity().0)).since(part.start),
             ..part
         };
         self.change_once(within, &mut |root, part, media| {
-            let mut verifier = Verifier::new(media, true);
+            let mut verifier = Verifier::scrubbing(media, repair);
             verifier.check(root, "", part)?;
             found.add(std::mem::take(&mut verifier.found));
             Ok(())
@@ -358,8 +356,8 @@ impl Store {
         Ok(found)
     }
 
-    /// The data sectors of a row of the uppermost volume, 1 if it has no parity:
-    /// of parts of rows nothing can be given back.
+    /// Number of data sectors of a row of the outermost volume; 1 without parity. A discard of less
+    /// than a row gives no room back.
     pub fn row_sectors(&self) -> u64 {
         match &self.root {
             Node::Volume(array) => array.rows.map_or(1, |rows| rows.data.0),
@@ -376,7 +374,7 @@ impl Store {
         Err(StoreError::OutOfRange { extent, capacity })
     }
 
-    /// Carries out a change of `extent`, in parts if they must be journalled.
+    /// Carries out a change of `extent`: in parts if the changes go through the journal.
     #[inline]
     fn change(
         &mut self,
@@ -388,8 +386,8 @@ impl Store {
         if !self.root.answers() {
             return Err(StoreError::Lost { extent });
         }
-        // Whatever a member's failure leaves undone is done again, perhaps through
-        // the journal now.
+        // A change may be repeated after a member fails in the middle. The second attempt may go
+        // through the journal, because the volume is degraded by then.
         let made = self.attempt(Some(extent), |store| store.change_once(extent, &mut make));
         if made.is_err() {
             self.distrust_copies();
@@ -404,14 +402,17 @@ impl Store {
         make: &mut impl FnMut(&mut Node, Extent, &mut Media) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         self.finish_pending()?;
-        // Whoever does not take part is no longer as it should be.
+        // A failed member misses this change, so its bytes are no longer right.
         self.missed_nothing.clear();
         if let Some(marks) = self.records.as_mut().and_then(Records::marks_mut) {
+            // The marks are on the device before the first write, as in md: raid1.c calls
+            // `md_bitmap_unplug` before it submits pending writes.
             let marked = marks.mark(extent, self.media.epoch);
             marked.map_err(|error| self.stop_unless_told_apart(error))?;
         }
-        // A record that is still there would undo, at the next opening, a change that goes by
-        // without one.
+        // A record in the journal is repeated at the next opening. It would overwrite a later
+        // change that is made without a record. So changes go through the journal until the journal
+        // is empty.
         let redo = self.records.as_ref().and_then(Records::redo);
         if !self.journalled && redo.is_none_or(|redo| redo.is_empty()) {
             return make(&mut self.root, extent, &mut self.media);
@@ -422,6 +423,8 @@ impl Store {
             let next = (at / step + 1) * step;
             let part = Extent::new(at, end.min(next) - at);
             match self.change_at_once(&mut |root, media| make(root, part, media))? {
+                // A record also holds the parity or copies of the part, so it can be longer than
+                // the part.
                 Recorded::TooLong if part.sectors > Sectors(1) => step = part.sectors.0.div_ceil(2),
                 Recorded::TooLong => return Err(self.too_long(part)),
                 _ => at = part.end().0,
@@ -430,8 +433,8 @@ impl Store {
         Ok(())
     }
 
-    /// Copies that were being written when the store was killed may differ: a read
-    /// makes them alike first, so that the next finds the same.
+    /// Makes copies within `extent` equal before a read. Copies may differ after a kill during
+    /// their write; without this step two reads of a sector could return different data.
     #[cold]
     fn compare_before_reading(&mut self, extent: Extent) -> Result<(), StoreError> {
         let touches = |unsettled: &Unsettled| {
@@ -440,18 +443,18 @@ impl Store {
         };
         if self.has_copies && self.root.answers() && self.unsettled.iter().any(touches) {
             self.finish_pending()?;
-            Verifier::new(&mut self.media, true).check(&mut self.root, "", extent)?;
+            Verifier::mending(&mut self.media).check(&mut self.root, "", extent)?;
         }
         Ok(())
     }
 
-    /// Whether a volume with parity lacks a member, or some of it: its parity
-    /// cannot be mended then, since the data follows from it.
+    /// True if a volume with parity lacks a member, or part of one. Its parity cannot be computed
+    /// from the data then, because the missing data follows from the parity.
     pub fn has_impaired_parity(&self) -> bool {
         states::any_impaired_parity(&self.root)
     }
 
-    /// How many bytes are still to be compared since the store was killed.
+    /// Number of bytes still to be compared since a kill.
     pub fn left_to_compare(&self) -> Bytes {
         let left = self
             .unsettled
@@ -462,7 +465,7 @@ impl Store {
             .bytes()
     }
 
-    /// An error if some of `extent` was given up and not written since.
+    /// Returns an error if some of `extent` was given up and not written since.
     #[cold]
     fn check_known(&mut self, extent: Extent) -> Result<(), StoreError> {
         let Node::Volume(array) = &mut self.root else {
@@ -481,7 +484,7 @@ impl Store {
         Ok(())
     }
 
-    /// `extent` was written: it can be read from now on, whatever was lost.
+    /// Notes a write of `extent`: its sectors are no longer lost.
     fn note_known(&mut self, extent: Extent) -> Result<(), StoreError> {
         let epoch = self.media.epoch;
         self.losses
@@ -489,17 +492,20 @@ impl Store {
             .try_for_each(|loss| loss.note_written(extent, epoch))
     }
 
-    /// Makes changes through the journal: all of them or, if the process dies or power is lost
-    /// before they are written down, none. Nothing is changed if they are too long for it.
+    /// Makes changes through the journal. If the process dies or power is lost, either all changes
+    /// or none are made. Changes that are too long for the journal are not made.
     pub(crate) fn change_at_once(
         &mut self,
         make: &mut impl FnMut(&mut Node, &mut Media) -> Result<(), StoreError>,
     ) -> Result<Recorded, StoreError> {
-        // A change that was written down must be made before the next is.
+        // The media hold one transaction at a time, so the pending one must be made before the
+        // next.
         self.finish_pending()?;
         let mut recorded = self.write_down(make)?;
         if recorded == Recorded::Full {
-            // The first makes changes durable, the second the marker that says so.
+            // The first sync makes the changes durable and writes the marker that gives their
+            // records up. The second makes the marker durable. Only then the room of these records
+            // is free.
             self.sync()?;
             self.sync()?;
             recorded = self.write_down(make)?;
@@ -509,13 +515,15 @@ impl Store {
             Recorded::Full => return Ok(Recorded::TooLong),
             Recorded::TooLong => return Ok(recorded),
         }
+        // From here on a kill would repeat the record. So reads must see the change even if the
+        // following writes fail.
         self.pending = true;
         self.media.overlaid = true;
         self.finish_pending()?;
         Ok(recorded)
     }
 
-    /// Plans changes, and writes them down.
+    /// Collects the changes of `make` in the journal.
     fn write_down(
         &mut self,
         make: &mut impl FnMut(&mut Node, &mut Media) -> Result<(), StoreError>,
@@ -537,7 +545,7 @@ impl Store {
         ))
     }
 
-    /// Makes what is in the journal to the end.
+    /// Makes the changes of the pending journal record.
     #[inline]
     pub(crate) fn finish_pending(&mut self) -> Result<(), StoreError> {
         if self.pending {
@@ -547,7 +555,7 @@ impl Store {
         }
     }
 
-    /// Makes what is in the journal to the end, but for the media `without`.
+    /// Makes the changes of the pending journal record, without the changes of the media `without`.
     #[cold]
     pub(crate) fn finish_pending_without(&mut self, without: &[usize]) -> Result<(), StoreError> {
         if self.pending {

@@ -1,12 +1,12 @@
-//! Devices that are to be made durable.
+//! Devices to flush.
 
 use crate::Device;
 use crate::bytes::StoreError;
 use std::sync::Arc;
 
-/// Something that is to be made durable.
+/// A device to flush.
 pub(crate) struct ToSync {
-    /// The medium that it belongs to, if it is one of a drive.
+    /// Index of the medium; `None` for the store's own devices.
     pub(crate) medium: Option<usize>,
     pub(crate) device: Arc<dyn Device>,
 }
@@ -20,7 +20,7 @@ impl ToSync {
         }
     }
 
-    /// Waits until the host has written it, or has failed to.
+    /// Waits until the host has written the device's data, or has failed to.
     pub(crate) fn run(self) -> Result<(), StoreError> {
         self.device.flush().map_err(|source| StoreError::Host {
             file: self.device.name(),

@@ -1,25 +1,25 @@
-//! The changes of media that one request amounts to, before they are made.
+//! The changes of media by one request, collected before they are made.
 
 use crate::buffers::extent_of;
 use crate::journal::{Change, Kind, Run};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES};
 
-/// Changes that are made together, in this order, or not at all.
+/// Changes to make together, in this order, or not at all.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Transaction {
     change: Change,
 }
 
 impl Run {
-    /// The sectors of the medium.
+    /// Returns the sectors of the medium.
     pub(crate) fn extent(&self) -> Extent {
         Extent::new(self.lbn, u64::from(self.sectors))
     }
 }
 
 impl Transaction {
-    /// All of these, one behind the other.
+    /// Joins these changes in their order.
     pub(crate) fn of(changes: Vec<Change>) -> Transaction {
         let mut all = Change::default();
         for change in changes {
@@ -33,12 +33,12 @@ impl Transaction {
         self.change.runs.is_empty()
     }
 
-    /// As it is written down.
+    /// Returns the changes in the form of a journal record.
     pub(crate) fn change(&mut self) -> &mut Change {
         &mut self.change
     }
 
-    /// Takes everything out; the room is kept.
+    /// Removes all changes, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.change.runs.clear();
         self.change.bytes.clear();
@@ -66,7 +66,7 @@ impl Transaction {
         });
     }
 
-    /// The runs, each with its bytes if it has any.
+    /// Returns the runs in order; a run of data comes with its bytes.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (Run, Option<&[u8]>)> {
         let mut at = 0;
         self.change.runs.iter().map(move |run| {
@@ -76,7 +76,8 @@ impl Transaction {
         })
     }
 
-    /// Changes what was read of `medium` from `lbn` on into what it will be.
+    /// Applies the changes to the bytes `read` of `medium` from `lbn` on, as if the changes had
+    /// been made.
     pub(crate) fn overlay(&self, medium: usize, lbn: Lbn, read: &mut [u8]) {
         let own = extent_of(lbn, read.len());
         for (run, bytes) in self.runs().filter(|(run, _)| run.slot as usize == medium) {
@@ -97,7 +98,7 @@ impl Transaction {
     }
 }
 
-/// The byte at which `lbn` begins within the buffer of `extent`.
+/// Returns the first byte of `lbn` within the buffer of `extent`.
 fn within(extent: Extent, lbn: Lbn) -> usize {
     (lbn.since(extent.start).0 * SECTOR_BYTES) as usize
 }

@@ -1,81 +1,117 @@
-//! Holds parity and copies against the data that they follow from.
+//! Compares parity and copies with their data.
 //!
-//! No knowledge of any layout is needed for that: a plan that writes what is
-//! there already says what parity and copies should be, and where.
+//! The comparison knows no layout: it plans a write of the present data. The plan tells the right
+//! parity and copies, and their places.
 
 use crate::buffers::{Buffers, RequestBytes};
 use crate::bytes::StoreError;
 use crate::bytes::array::{Array, read_pieces};
 use crate::bytes::media::Media;
 use crate::bytes::node::Node;
+use crate::judge::{Repair, judge};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::Content;
 use serde::Serialize;
 
-/// What is looked at for holes at once.
+/// Size of a step of the search for holes: 16 MiB.
 const STRIDE_SECTORS: u64 = (16 << 20) / SECTOR_BYTES;
-/// What is read at once.
+/// Size of a read: 1 MiB.
 const BATCH_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
-/// How many mismatches are listed; all are counted.
+/// Largest number of listed mismatches; all are counted.
 const LISTED: usize = 16;
 
-/// What a comparison of redundancy with data has found.
+/// Results of a comparison of redundancy with data.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct Comparison {
-    /// Sectors of volumes with redundancy that were read and compared. Holes
-    /// agree with each other and are passed over.
+    /// Compared sectors of volumes with redundancy. Holes equal each other and are skipped.
     pub compared_sectors: u64,
-    /// Sectors of parity and copies that did not follow from the data.
+    /// Sectors of parity, copies or data in contradiction to the rest.
     pub mismatched_sectors: u64,
-    /// The first of them, one for each run.
+    /// Mismatched sectors left as they are, because nothing proves which of the sectors is wrong.
+    pub undecided_sectors: u64,
+    /// Mismatched sectors written again.
+    pub repaired_sectors: u64,
+    /// The first mismatches, one for each run of sectors.
     pub first: Vec<Mismatch>,
 }
 
 impl Comparison {
-    /// Adds what was found elsewhere.
+    /// Adds the results of another comparison.
     pub(crate) fn add(&mut self, other: Comparison) {
         self.compared_sectors += other.compared_sectors;
         self.mismatched_sectors += other.mismatched_sectors;
+        self.undecided_sectors += other.undecided_sectors;
+        self.repaired_sectors += other.repaired_sectors;
         self.first.extend(other.first);
         self.first.truncate(LISTED);
     }
+
+    fn note(&mut self, mismatch: Mismatch, sectors: u64, is_written: bool) {
+        self.mismatched_sectors += sectors;
+        if is_written {
+            self.repaired_sectors += sectors;
+        } else if mismatch.undecided {
+            self.undecided_sectors += sectors;
+        }
+        if self.first.len() < LISTED {
+            self.first.push(mismatch);
+        }
+    }
 }
 
-/// A run of parity or of a copy that does not follow from the data.
+/// A run of sectors of a member in contradiction to the other members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
-    /// The member that holds it: its indices from the top, `0.2`.
+    /// Indices of the member from the top: `0.2`.
     pub member: String,
-    /// The run's first sector on that member.
+    /// First sector of the run on the member.
     pub lbn: Lbn,
-    /// The row of chunks, where rows have parity.
+    /// Row of chunks; `None` without parity.
     pub row: Option<u64>,
+    /// Address of the run in the volume above the member, in sectors. For parity: the address of
+    /// the row's first data in the same column. `None` in volumes with gears.
+    pub address: Option<Lbn>,
+    /// True if nothing proves this run wrong.
+    pub undecided: bool,
 }
 
-/// Compares, and mends if that is wanted.
+/// Compares redundancy with data, and writes wrong sectors again as far as allowed.
 pub(crate) struct Verifier<'a> {
     pub(crate) media: &'a mut Media,
-    /// Whether parity and copies are made to follow from the data.
-    pub(crate) mend: bool,
+    repair: Repair,
+    /// True if the verifier determines the wrong sectors. Otherwise redundancy always follows from
+    /// the data.
+    judges: bool,
     pub(crate) found: Comparison,
     data: Vec<u8>,
     present: Vec<u8>,
 }
 
 impl<'a> Verifier<'a> {
-    pub(crate) fn new(media: &'a mut Media, mend: bool) -> Verifier<'a> {
+    /// Returns a verifier to make all redundancy follow from the data. This is right after a kill
+    /// in the middle of a write, because old and new data are both valid then.
+    pub(crate) fn mending(media: &'a mut Media) -> Verifier<'a> {
+        Verifier {
+            judges: false,
+            ..Verifier::scrubbing(media, Repair::Data)
+        }
+    }
+
+    /// Returns a verifier to determine the wrong sectors, and to repair as far as `repair` allows.
+    pub(crate) fn scrubbing(media: &'a mut Media, repair: Repair) -> Verifier<'a> {
         Verifier {
             media,
-            mend,
+            repair,
+            judges: true,
             found: Comparison::default(),
             data: Vec::new(),
             present: Vec::new(),
         }
     }
 
-    /// All redundancy that goes with `extent` of the node at `path`; that of
-    /// the members first, since what they hold must be sound to be read.
+    /// Compares all redundancy of `extent` of the node at `path`. The redundancy of the members
+    /// comes first, because unsound data must not be read.
     pub(crate) fn check(
         &mut self,
         node: &mut Node,
@@ -91,9 +127,9 @@ impl<'a> Verifier<'a> {
                 continue;
             }
             self.check_members(array, path, part)?;
-            // Without all members parity cannot be told from what it protects:
-            // only the journal keeps such an array sound.
-            if array.is_redundant() && !(self.mend && array.has_degraded_parity()) {
+            // Without all members, parity cannot be told from the data that follows from it. Only
+            // the journal keeps such an array sound.
+            if array.is_redundant() && !(self.repair.changes() && array.has_degraded_parity()) {
                 for batch in cut(part, array, BATCH_SECTORS) {
                     self.check_batch(array, path, batch)?;
                 }
@@ -156,6 +192,11 @@ impl<'a> Verifier<'a> {
         array.prepare(Operation::Write, extent)?;
         array.make_room();
         let with_parity = array.rows.is_some();
+        // A volume with gears may hold the same data in two places, which follow from each other.
+        // Equal copies prove nothing then.
+        let judges = self.judges && array.layout.present_gear().is_none();
+        let is_whole = !array.is_impaired();
+        let mut is_judged = false;
         let Array {
             layout,
             plan,
@@ -171,7 +212,7 @@ impl<'a> Verifier<'a> {
         buffers.run_steps(plan);
         for piece in plan.pieces() {
             let io = &plan.ios()[piece.io as usize];
-            // Where there is parity, the data is what was just read from there.
+            // With parity, the data in the buffer was just read from this very piece.
             if io.operation != Operation::Write || with_parity && piece.content == Content::Data {
                 continue;
             }
@@ -181,20 +222,51 @@ impl<'a> Verifier<'a> {
                 continue;
             }
             let wanted = &buffers.at(piece.place, piece.sectors)[..sectors.bytes().0 as usize];
-            if let Some(differing) = self.compare_piece(&mut members[member], piece.lbn, wanted)? {
-                self.found.mismatched_sectors += differing.sectors;
-                if self.found.first.len() < LISTED {
-                    let lbn = piece.lbn + Sectors(differing.first);
-                    let mismatch = Mismatch {
-                        member: below(path, member),
-                        lbn,
-                        row: io.row,
-                    };
-                    self.found.first.push(mismatch);
-                }
-                if self.mend {
-                    members[member].write(piece.lbn, wanted, self.media)?;
-                }
+            let Some(differing) = self.compare_piece(&mut members[member], piece.lbn, wanted)?
+            else {
+                continue;
+            };
+            if judges {
+                is_judged = true;
+                break;
+            }
+            let mismatch = Mismatch {
+                member: below(path, member),
+                lbn: piece.lbn + Sectors(differing.first),
+                row: io.row,
+                address: None,
+                undecided: self.judges,
+            };
+            let is_written = self.repair.writes(false);
+            self.found.note(mismatch, differing.sectors, is_written);
+            if is_written {
+                members[member].write(piece.lbn, wanted, self.media)?;
+            }
+        }
+        if !is_judged {
+            return Ok(());
+        }
+        let media = &*self.media;
+        let mut read = |member: usize, lbn: Lbn, sectors: Sectors| {
+            let sectors = filled(layout.member_state(member), lbn, sectors);
+            let mut bytes = vec![0; sectors.bytes().0 as usize];
+            if !bytes.is_empty() {
+                members[member].read(lbn, &mut bytes, media)?;
+            }
+            Ok::<_, StoreError>(Some(bytes))
+        };
+        for finding in judge(plan, &buffers, extent.start, is_whole, &mut read)? {
+            let mismatch = Mismatch {
+                member: below(path, finding.member),
+                lbn: finding.lbn,
+                row: finding.row,
+                address: Some(finding.address),
+                undecided: !finding.is_proven,
+            };
+            let is_written = self.repair.writes(finding.is_proven);
+            self.found.note(mismatch, finding.sectors(), is_written);
+            if is_written {
+                members[finding.member].write(finding.lbn, &finding.right, self.media)?;
             }
         }
         Ok(())
@@ -212,16 +284,16 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// Sectors that are not as wanted.
+/// Sectors that differ from the wanted ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Differing {
-    /// The index of the first.
+    /// Index of the first.
     pub first: u64,
-    /// How many.
+    /// Number of sectors that differ.
     pub sectors: u64,
 }
 
-/// Which of these sectors are not as wanted, if any are not.
+/// Compares sectors; `None` if all are as wanted.
 pub fn differing(present: &[u8], wanted: &[u8]) -> Option<Differing> {
     if present == wanted {
         return None;
@@ -239,7 +311,7 @@ pub fn differing(present: &[u8], wanted: &[u8]) -> Option<Differing> {
     })
 }
 
-/// The path of a member.
+/// Returns the path of a member.
 pub(crate) fn below(path: &str, member: usize) -> String {
     if path.is_empty() {
         member.to_string()
@@ -248,7 +320,7 @@ pub(crate) fn below(path: &str, member: usize) -> String {
     }
 }
 
-/// How many of a member's `sectors` from `lbn` on hold what they should.
+/// Returns the number of filled sectors among a member's `sectors` from `lbn` on.
 fn filled(state: MemberState, lbn: Lbn, sectors: Sectors) -> Sectors {
     match state {
         MemberState::Alive => sectors,
@@ -257,8 +329,7 @@ fn filled(state: MemberState, lbn: Lbn, sectors: Sectors) -> Sectors {
     }
 }
 
-/// Cuts the extent into parts of about `sectors`: whole rows where the array
-/// has rows.
+/// Cuts the extent into parts of about `sectors`; into whole rows if the array has rows.
 fn cut(extent: Extent, array: &Array, sectors: u64) -> impl Iterator<Item = Extent> + use<> {
     let row = array.rows.map_or(1, |rows| rows.data.0);
     let step = (sectors / row).max(1) * row;

@@ -1,7 +1,8 @@
-//! Devices that are not what they were: restored from a backup, cut, written over,
-//! copied, replaced. None of them may count as the member that it was.
+//! Changed devices: restored from a backup, cut, written over, copied, replaced. None of them may
+//! count as the former member.
 
 use super::{Simulated, content, design, dynamic, made, simulated, some_bytes};
+use crate::Repair;
 use crate::superblock::{self, START_BYTES, SUPERBLOCK_BYTES, place};
 use crate::{
     Allowances, Array, ArrayError, Device, JournalPolicy, Towards, Worker, assemble, assemble_with,
@@ -10,7 +11,7 @@ use crate::{
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Layouts, how many members they have here, and whether they survive the loss of one.
+/// Layouts, their number of members here, and true for those with redundancy.
 const LAYOUTS: &[(&str, usize, bool)] = &[
     ("raid1", 2, true),
     ("raid1", 3, true),
@@ -24,7 +25,7 @@ const LAYOUTS: &[(&str, usize, bool)] = &[
     ("lzvs", 4, false),
 ];
 
-/// What each device holds.
+/// Returns the content of each device.
 fn backups(devices: &[Arc<Simulated>]) -> Vec<super::Media> {
     devices.iter().map(|device| device.backup()).collect()
 }
@@ -35,7 +36,7 @@ fn assembled(devices: &[Arc<Simulated>]) -> Array {
     array
 }
 
-/// Why the array is not assembled with all devices.
+/// Returns the reason why the array is not assembled with all devices.
 fn missing(devices: &[Arc<Simulated>], what: &str) -> String {
     match assemble(&dynamic(devices), false) {
         Err(error @ (ArrayError::Missing(_) | ArrayError::Refused(_))) => error.to_string(),
@@ -56,7 +57,7 @@ fn write_all(devices: &[Arc<Simulated>], tag: u64, stops: bool) -> Vec<u8> {
     bytes
 }
 
-/// Without the member in `slot` the array has `expected`, or is not assembled.
+/// Checks that the array has the `expected` data without the member in `slot`, or is not assembled.
 fn goes_on_without(
     (layout, survives): (&str, bool),
     devices: &[Arc<Simulated>],
@@ -74,12 +75,12 @@ fn goes_on_without(
     assert_eq!(array.status().slots[slot].state, "failed", "{layout}");
     let mut worker = Worker::one_by_one();
     assert!(content(&array, &mut worker) == expected, "{layout}");
-    // It comes back, and is made what it should be.
+    // The member comes back, and is filled.
     let device = Arc::clone(&devices[slot]) as Arc<dyn Device>;
     array.add(device, true).unwrap();
     while array.tend(&mut worker).unwrap() {}
     assert_eq!(array.status().state, "whole", "{layout}");
-    let found = super::scrubbed(&array, &mut worker, false);
+    let found = super::scrubbed(&array, &mut worker, Repair::Nothing);
     assert_eq!(found.mismatched_sectors, 0, "{layout}");
     assert!(content(&array, &mut worker) == expected, "{layout}");
 }
@@ -135,7 +136,7 @@ fn a_member_that_was_rolled_back_while_another_is_missing_is_out_of_date() {
         let (array, devices, mut worker) = made(layout, members, 0);
         array.write(&mut worker, 0, &some_bytes(4096, 1)).unwrap();
         array.flush().unwrap();
-        // While it is in use: what is written down of the failure is one event later.
+        // The member fails while the array is in use: the failure is recorded one event later.
         let backup = devices[0].backup();
         array.fail(1).unwrap();
         let bytes = some_bytes(array.capacity().bytes().0, 2);
@@ -186,7 +187,7 @@ fn two_copies_of_an_array_that_were_used_apart_do_not_mix() {
         for (device, original) in devices.iter().zip(&originals) {
             device.restore(original);
         }
-        // As many events as the other copy has.
+        // The count of events is that of the other copy.
         write_all(&devices, 2, true);
         devices[0].restore(&first[0]);
         let why = missing(&devices, layout);
@@ -195,8 +196,8 @@ fn two_copies_of_an_array_that_were_used_apart_do_not_mix() {
     }
 }
 
-/// Power fails at every write and flush of an assembly, and again at one of the next: nobody has acted on
-/// what only some members know, and no member counts as out of date.
+/// Power fails at every write and flush of an assembly, and again at one of the next. Nothing
+/// relies on an event before all members have its record, so no member counts as out of date.
 #[test]
 fn an_assembly_that_is_interrupted_leaves_no_member_behind() {
     for &(layout, members, _) in LAYOUTS {
@@ -287,7 +288,7 @@ fn a_device_that_has_grown_is_the_member_that_it_was() {
         assert!(report.remarks[0].contains("`device 1` has grown"));
         assert!(content(&array, &mut worker) == bytes);
         array.stop().unwrap();
-        // From then on it is as large as it is.
+        // From then on the new size counts.
         let (array, report) = assemble(&dynamic(&devices), false).unwrap();
         assert!(report.remarks.is_empty() && report.torn_superblocks == 0);
         assert!(content(&array, &mut worker) == bytes);
@@ -312,7 +313,7 @@ fn what_is_trusted_is_assembled_all_the_same() {
     assert!(content(&assembled(&devices), &mut worker) == bytes);
 }
 
-/// As version 1 wrote it: without ids of events and sizes.
+/// Writes superblocks of version 1: without ids of events and sizes.
 fn write_version_1(device: &Simulated, events: [u64; 2]) {
     let found = superblock::read(device).unwrap().unwrap().superblock;
     for (copy, events) in events.into_iter().enumerate() {
@@ -353,7 +354,7 @@ fn arrays_of_version_1_are_assembled_and_a_member_that_may_be_behind_is_named() 
     }
 }
 
-/// The bytes of all devices, to show that nothing was written.
+/// Returns the bytes of all devices, to prove the absence of writes.
 fn all_bytes(devices: &[Arc<Simulated>]) -> Vec<Vec<u8>> {
     let bytes = |device: &Arc<Simulated>| device.lock().current.clone();
     devices.iter().map(bytes).collect()
@@ -405,7 +406,7 @@ fn a_device_that_holds_anything_is_taken_only_by_force() {
         assert!(all_bytes(&devices) == before);
         design.force = true;
         create(&design, &dynamic(&devices)).unwrap();
-        // Nor is it taken as a spare, or in a place of a member that has failed.
+        // The device is not accepted as a spare either, nor in the slot of a failed member.
         let (array, _) = assemble(&dynamic(&devices), false).unwrap();
         while array.tend(&mut Worker::one_by_one()).unwrap() {}
         for fails in [false, true] {
@@ -447,7 +448,7 @@ fn a_device_that_is_no_member_counts_as_missing_where_members_may_be_missing() {
             assert!(assemble(&named, false).is_err());
             let result = assemble(&named, true);
             if layout == "raid1" && expected == "is of another array" {
-                // One of each: nobody can say which array is meant.
+                // One device of each array: the intended array is not known.
                 assert!(matches!(result, Err(ArrayError::Refused(_))));
                 continue;
             }
@@ -465,7 +466,7 @@ fn a_device_that_is_no_member_counts_as_missing_where_members_may_be_missing() {
     }
 }
 
-/// A device of another name.
+/// A device with another name.
 struct Renamed(Arc<Simulated>);
 
 impl Device for Renamed {
@@ -486,8 +487,8 @@ impl Device for Renamed {
     }
 }
 
-/// A whole disk ends where its last partition ends: the last superblock of the partition is no superblock of
-/// the disk.
+/// A whole disk ends where its last partition ends. The last superblock of the partition is no
+/// superblock of the disk.
 #[test]
 fn a_superblock_at_a_wrong_place_is_none() {
     let (array, devices, _) = made("raid1", 2, 0);
@@ -502,8 +503,7 @@ fn a_superblock_at_a_wrong_place_is_none() {
     assert!(superblock::read(&*disk[0]).unwrap().is_none());
 }
 
-/// Data that only a member had which fails, too, are lost. Whoever wrote something hears of it by the next
-/// flush, and only by that.
+/// Data is lost if its only member fails, too. The next flush reports the loss, and no other flush.
 #[test]
 fn a_flush_fails_once_after_data_were_lost() {
     for (layout, members, failures) in [
@@ -535,5 +535,83 @@ fn a_flush_fails_once_after_data_were_lost() {
         );
         array.flush().unwrap();
         array.stop().unwrap();
+    }
+}
+
+/// Exchanges both copies of the superblocks of two members.
+fn exchange(devices: &[Arc<Simulated>], one: usize, other: usize) {
+    let mut taken = Vec::new();
+    for slot in [one, other] {
+        let bytes = devices[slot].bytes();
+        let copies = [0, 1].map(|copy| {
+            let mut copied = vec![0; SUPERBLOCK_BYTES as usize];
+            devices[slot].read(place(copy, bytes), &mut copied).unwrap();
+            copied
+        });
+        taken.push(copies);
+    }
+    for (slot, copies) in [other, one].into_iter().zip(taken) {
+        let bytes = devices[slot].bytes();
+        for (copy, copied) in copies.iter().enumerate() {
+            devices[slot].scribble(place(copy, bytes), copied);
+        }
+    }
+}
+
+#[test]
+fn superblocks_that_were_exchanged_are_found_and_both_devices_are_named() {
+    for &(layout, members, _) in LAYOUTS {
+        let (array, devices, mut worker) = made(layout, members, 0);
+        array.stop().unwrap();
+        let bytes = write_all(&devices, 1, true);
+        exchange(&devices, 0, 1);
+        let before = backups(&devices);
+        for degraded in [false, true] {
+            let said = match assemble(&dynamic(&devices), degraded) {
+                Ok(_) => panic!("{layout}: assembled"),
+                Err(error) => error.to_string(),
+            };
+            assert!(
+                said.contains("`device 0`") && said.contains("`device 1`"),
+                "{layout}: {said}"
+            );
+        }
+        let untouched = devices.iter().zip(&before);
+        for (device, before) in untouched {
+            assert!(device.lock().current == before.current, "{layout}");
+        }
+        // Alone, the device does not hold the data that its superblocks promise.
+        let alone: Vec<Arc<dyn Device>> = dynamic(&devices[1..]);
+        let said = match assemble(&alone, false) {
+            Ok(_) => panic!("{layout}: assembled"),
+            Err(error) => error.to_string(),
+        };
+        assert!(said.contains("label"), "{layout}: {said}");
+        exchange(&devices, 0, 1);
+        assert!(
+            content(&assembled(&devices), &mut worker) == bytes,
+            "{layout}"
+        );
+    }
+}
+
+#[test]
+fn an_array_without_labels_gets_them_when_it_is_assembled() {
+    let (array, devices, mut worker) = made("raid5", 3, 1);
+    array.stop().unwrap();
+    let bytes = write_all(&devices, 1, true);
+    let label = |device: &Simulated| superblock::read(device).unwrap().unwrap().label;
+    for device in &devices {
+        assert!(label(device).is_some(), "a new array has labels");
+        let roster = superblock::read(&**device).unwrap().unwrap();
+        crate::label::wipe(&**device, &roster.superblock.roster).unwrap();
+        assert_eq!(label(device), None);
+    }
+    let array = assembled(&devices);
+    assert!(content(&array, &mut worker) == bytes);
+    array.stop().unwrap();
+    for device in &devices[..3] {
+        let found = superblock::read(&**device).unwrap().unwrap();
+        assert_eq!(found.label, Some(found.superblock.member));
     }
 }

@@ -1,16 +1,16 @@
-//! Arrays with gears lose power where it hurts them most: each way in which their machinery could fail is
-//! looked for on purpose, with the piece that prevents it and without.
+//! Arrays with gears lose power at the worst moments. Each possible fault of their machinery is
+//! provoked on purpose, with and without the preventing piece.
 
 use super::{Case, Random, SECTOR, Simulated, content, dynamic, fill, simulated, some_bytes};
 use crate::array::Sabotage;
 use crate::assembly::assemble_without;
-use crate::{Array, Comparison, Device, JournalPolicy, Report, Towards, Worker, create};
+use crate::{Array, Comparison, Device, JournalPolicy, Repair, Report, Towards, Worker, create};
 use fullstroke_contract::Gear;
 use fullstroke_units::{Lbn, Sectors};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// An array with gears on simulated devices, holding something everywhere.
+/// An array with gears on simulated devices, with data everywhere.
 struct Trial {
     array: Array,
     devices: Vec<Arc<Simulated>>,
@@ -20,7 +20,7 @@ struct Trial {
     sabotage: Sabotage,
 }
 
-/// What devices held when an array was stopped in a gear, so that it is made once for many trials.
+/// Content of the devices of an array stopped in a gear. One image serves many trials.
 struct Image {
     members: Vec<Vec<u8>>,
     held: Vec<u8>,
@@ -95,7 +95,7 @@ impl Trial {
             .unwrap();
     }
 
-    /// Of what was not flushed each sector lands or not.
+    /// Loses power: each unflushed sector lands or not.
     fn lose_power(&mut self, random: &mut Random, percent: u64) -> Report {
         self.devices
             .iter()
@@ -112,7 +112,7 @@ impl Trial {
         while let Some(from) = next {
             next = self
                 .array
-                .scrub_step(&mut self.worker, from, false, &mut found)
+                .scrub_step(&mut self.worker, from, Repair::Nothing, &mut found)
                 .unwrap();
         }
         found.mismatched_sectors
@@ -148,8 +148,8 @@ const OF_RAID0: Case = Case {
     policy: JournalPolicy::Partial,
 };
 
-/// Each unit alone is written in the low gear, power fails, and the array shifts up: only what was marked as
-/// missed is copied home. Answers how many units were lost.
+/// Writes each unit alone in the low gear. Then power fails, and the array shifts up: only regions
+/// marked as missed are copied home. Returns the number of lost units.
 fn units_lost_behind_a_loss_in_the_low_gear(case: &Case, sabotage: Sabotage) -> u64 {
     let chunk = case.chunk / SECTOR as u64;
     let image = Image::of(case, Gear::Low);
@@ -188,8 +188,8 @@ fn what_was_written_in_the_low_gear_comes_home_and_nothing_else_is_copied() {
     );
 }
 
-/// Power fails at each write and flush of a shift. Answers how often members counted as failed, and how often
-/// something was lost.
+/// Power fails at each write and flush of a shift. Returns how often members counted as failed, and
+/// how often data was lost.
 fn cut_a_shift(case: &Case, towards: Towards, sabotage: Sabotage) -> (u64, u64) {
     let image = Image::of(
         case,
@@ -200,7 +200,7 @@ fn cut_a_shift(case: &Case, towards: Towards, sabotage: Sabotage) -> (u64, u64) 
         },
     );
     let (mut failed, mut lost) = (0, 0);
-    // All of them with FULLSTROKE_LIVES.
+    // All positions with FULLSTROKE_LIVES.
     let step = if super::lives() > 4 { 1 } else { 10 };
     for seed in (0..400).step_by(step) {
         let mut trial = image.trial(sabotage);
@@ -222,7 +222,7 @@ fn cut_a_shift(case: &Case, towards: Towards, sabotage: Sabotage) -> (u64, u64) 
         let whole = trial.is_right();
         let gear = trial.array.gear();
         assert!(matches!(gear, Some(Gear::High | Gear::Low)), "{gear:?}");
-        // From there into the other gear and back nothing may change either.
+        // A shift to the other gear and back must not change anything either.
         if report.newly_failed.is_empty() {
             let other = if gear == Some(Gear::Low) {
                 Towards::Up
@@ -254,8 +254,8 @@ fn power_may_fail_at_any_write_of_a_shift() {
     }
 }
 
-/// Members that stood hear of nothing before the high gear is written down: they count as failed behind a
-/// loss of power.
+/// Standing members learn of no event before the high gear is recorded: such members count as
+/// failed after a loss of power.
 #[test]
 fn without_the_standing_members_having_caught_up_they_are_out_of_date() {
     let behind = |sabotage: Sabotage| {
@@ -263,7 +263,7 @@ fn without_the_standing_members_having_caught_up_they_are_out_of_date() {
         for cut in 0..400 {
             let mut trial = image.trial(sabotage);
             let spare: Arc<dyn Device> = simulated(1, 1300 << 10).0.remove(0);
-            // More events that only those that turn have written down.
+            // More events that only the turning members have recorded.
             trial.array.add(Arc::clone(&spare), false).unwrap();
             trial.array.add(simulated_named("another"), false).unwrap();
             trial.array.shift(Towards::Up).unwrap();
@@ -295,8 +295,8 @@ fn simulated_named(name: &str) -> Arc<dyn Device> {
     device
 }
 
-/// Two rows that share the parity of a soft row are changed one after the other, flushed, and power fails
-/// before the markers behind them are durable; then a member is missing. Answers how often something was lost.
+/// Two rows with shared parity of a soft row are changed one after the other and flushed. Power
+/// fails before the markers are durable; then a member is missing. Returns how often data was lost.
 fn lost_behind_two_changes(sabotage: Sabotage) -> u64 {
     let (mut random, image) = (Random(3), Image::of(&OF_4, Gear::Low));
     let lost = (0..100).filter(|_| {
@@ -304,7 +304,7 @@ fn lost_behind_two_changes(sabotage: Sabotage) -> u64 {
         let row = trial.array.facts.rows.unwrap().data.0;
         let first = random.below(trial.array.capacity().0 / row / 2) * 2;
         for (number, tag) in [(first, 50), (first + 1, 51), (first, 52), (first + 1, 53)] {
-            // What the standing member holds, if it holds data of the row.
+            // Data of the standing member, if the member holds data of the row.
             let is_there =
                 |sector: &u64| trial.array.planner().layout.locate(Lbn(*sector)).member == 3;
             let sector = (number * row..(number + 1) * row)
@@ -331,8 +331,8 @@ fn changes_of_rows_that_share_parity_go_to_the_same_journals() {
     assert!(lost_behind_two_changes(Sabotage::JournalsApart) > 0);
 }
 
-/// A sector is written in one gear, and again in the other, flushed, and power fails before the markers are
-/// durable. Answers how often it was not what was written last.
+/// A sector is written in one gear, and again in the other, and flushed. Power fails before the
+/// markers are durable. Returns how often the sector did not hold the latest data.
 fn older_behind_a_shift(towards: Towards, sabotage: Sabotage) -> u64 {
     let mut random = Random(8);
     let image = Image::of(
@@ -388,7 +388,7 @@ fn a_member_that_fails_in_any_gear_is_done_without_and_filled_again() {
                     trial.array.tend(&mut trial.worker).unwrap();
                 }
                 assert_eq!(trial.array.gear(), Some(gear));
-                // It dies while it is used, or is let go.
+                // The member dies while it is used, or it is failed by command.
                 if trial.array.stands(slot) {
                     trial.array.fail(slot).unwrap();
                 } else {
@@ -403,7 +403,7 @@ fn a_member_that_fails_in_any_gear_is_done_without_and_filled_again() {
                 trial.write(0, 30, 7);
                 assert!(trial.is_right(), "{what}");
                 assert!(trial.array.shift(Towards::Down).is_err(), "{what}");
-                // It comes back with what it held.
+                // The member comes back with its content.
                 trial.devices[slot].dead.store(false, Ordering::SeqCst);
                 let device = Arc::clone(&trial.devices[slot]) as Arc<dyn Device>;
                 let how = trial.array.add(device, false).unwrap();
@@ -420,15 +420,15 @@ fn a_member_that_fails_in_any_gear_is_done_without_and_filled_again() {
     }
 }
 
-/// Found when the end of a shift was made one step with the look at the gear: it asked for the end of one that
-/// a member's failure had ended.
+/// Found when the end of a shift became one step with the check of the gear: a request came for the
+/// end of a shift already ended by a member's failure.
 #[test]
 fn a_member_that_dies_while_the_low_gear_is_written_down_keeps_the_array_in_the_high_one() {
     let image = Image::of(&OF_4, Gear::High);
     for slot in 0..4 {
         let mut trial = image.trial(Sabotage::Nothing);
         trial.array.shift(Towards::Down).unwrap();
-        // All is copied; what comes next is written down.
+        // All rows are copied; the next step records the gear.
         let is_stale = |trial: &Trial| trial.array.status().stale_rows.is_some_and(|rows| rows > 0);
         while is_stale(&trial) {
             trial.array.tend(&mut trial.worker).unwrap();
@@ -485,13 +485,14 @@ fn a_sector_that_cannot_be_read_is_computed_and_written_again_in_each_gear() {
             let image = Image::of(case, if low { Gear::Low } else { Gear::High });
             let mut trial = image.trial(Sabotage::Nothing);
             let data = trial.array.facts.data_at as usize / SECTOR;
-            // Native units and soft ones, of a member that turns.
+            // Native units and soft ones, of a turning member.
             for sector in [1, 22, 98, 107] {
                 trial.devices[1].spoil(data + sector);
             }
             assert!(trial.is_right(), "{}", case.layout);
             assert_eq!(trial.array.status().state, "whole", "{}", case.layout);
-            // What a shift reads is mended, too; what nothing reads stays as it was.
+            // Sectors that a shift reads are mended, too; sectors that nothing reads stay
+            // unreadable.
             trial.shift(if low { Towards::Up } else { Towards::Down });
             trial.devices[1].lock().bad.clear();
             assert!(
@@ -528,7 +529,7 @@ fn parity_that_rots_is_found_and_mended_in_each_gear() {
             while let Some(from) = next {
                 next = trial
                     .array
-                    .scrub_step(&mut trial.worker, from, true, &mut ignored)
+                    .scrub_step(&mut trial.worker, from, Repair::Data, &mut ignored)
                     .unwrap();
             }
             assert_eq!(trial.mismatches(), 0, "{} low: {low}", case.layout);

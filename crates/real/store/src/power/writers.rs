@@ -1,15 +1,13 @@
 //! Power fails while several threads write, as the server's do.
 //!
-//! The first half of the array is dealt to the writers in runs of five sectors, so that
-//! nearly every row has sectors of all of them: rows are locked, gathered and flushed
-//! together. The second half has a region for each, in which rows are written whole, too. A
-//! keeper looks at the regions meanwhile, as a server's does once a second, and may have a
-//! device die.
+//! The first half of the array is dealt to the writers in runs of five sectors, so nearly every row
+//! has sectors of all writers: rows are locked, gathered and flushed together. The second half has
+//! a region for each writer, in which rows are written whole, too. A keeper clears marks meanwhile,
+//! as a server's does once a second, and may let a device die.
 //!
-//! What is required is what one writer may require, of the sectors of each: a flush by
-//! anybody counts for every write that was answered to anybody before it began. Each
-//! thread's acts follow from the seed; how they interleave is the host's affair, and
-//! devices are slow in places so that they do.
+//! The requirements for one writer hold for the sectors of each writer. A flush by any writer
+//! covers every earlier answered write of any writer. The acts of each thread follow from the seed.
+//! The host decides the interleaving; slow devices provoke it.
 
 use super::{Life, Model, Random, SECTOR, Tally, fill, fingerprint};
 use crate::{Array, ArrayError, Worker};
@@ -18,15 +16,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A run of a writer in rows that it shares.
+/// Length of a writer's run in shared rows.
 const RUN: u64 = 5;
 
-/// What sectors may hold, while several write.
+/// Allowed contents of sectors, while several threads write.
 struct Shared {
     model: Model,
-    /// How many versions of a sector a flush has ruled out.
+    /// For each sector, the number of versions ruled out by a flush.
     ruled_out: Vec<usize>,
-    /// How many have been answered.
+    /// For each sector, the number of answered versions.
     answered: Vec<usize>,
 }
 
@@ -40,8 +38,8 @@ impl Shared {
         }
     }
 
-    /// A flush that began when so many versions had been answered has ended well: the
-    /// last of these is the oldest that may be there.
+    /// Notes the success of a flush. `answered` are the numbers of answered versions when the flush
+    /// began: the last of these versions is the oldest allowed one.
     fn flushed(&mut self, answered: &[usize]) {
         for ((versions, ruled_out), &answered) in self
             .model
@@ -62,8 +60,8 @@ impl Shared {
         }
     }
 
-    /// Rows of which every sector was written since a flush: they may have been written
-    /// whole, by one or by several together.
+    /// Returns rows with every sector written since a flush: the row may have been written whole,
+    /// by one writer or several together.
     fn rows_that_may_be_loose(&self, row: u64) -> impl Iterator<Item = u64> {
         let rows = self.model.0.chunks_exact(row as usize).enumerate();
         let loose = rows.filter(|(_, sectors)| sectors.iter().all(|versions| versions.len() > 1));
@@ -71,7 +69,7 @@ impl Shared {
     }
 }
 
-/// What all threads of one life have.
+/// Shared state of all threads of one life.
 struct Scene<'a> {
     array: &'a Array,
     shared: Mutex<Shared>,
@@ -90,7 +88,7 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// A run of its own that shares its rows, or anything in its region.
+    /// Chooses a run of the writer in shared rows, or any extent in its region.
     fn place(&self, writer: u64, random: &mut Random) -> (u64, u64) {
         let sectors = self.array.capacity().0;
         let row = self.array.facts.rows.map_or(64, |rows| rows.data.0);
@@ -98,7 +96,7 @@ impl Scene<'_> {
         let region = (sectors - half) / self.writers / row * row;
         if random.chance(60) || region == 0 {
             let runs = half / (RUN * self.writers);
-            // Some are written again and again.
+            // Some runs are written repeatedly.
             let few = if random.chance(50) { runs.min(3) } else { runs };
             let first = (random.below(few) * self.writers + writer) * RUN;
             let skipped = random.below(RUN);
@@ -120,7 +118,7 @@ impl Scene<'_> {
         (half + writer * region + within, length)
     }
 
-    /// One thing that a writer does.
+    /// Carries out one act of a writer.
     fn act(
         &self,
         writer: u64,
@@ -157,7 +155,7 @@ impl Scene<'_> {
             return Ok(Err(error));
         }
         self.shared.lock().unwrap().answered(first, sectors);
-        // With FUA: the server flushes before it answers.
+        // FUA: the server flushes before it answers.
         Ok(if random.chance(15) {
             self.flush()
         } else {
@@ -167,7 +165,7 @@ impl Scene<'_> {
 }
 
 impl Life<'_> {
-    /// `writers` threads and a keeper, until there is no power.
+    /// Runs `writers` threads and a keeper until power is gone.
     pub(super) fn many_until_power_fails(
         &mut self,
         array: &Array,
@@ -283,7 +281,7 @@ impl Tally {
             .for_each(|(sum, more)| *sum += more);
     }
 
-    /// A gear was settled in.
+    /// Counts the entry of a gear.
     pub(super) fn note(&mut self, gear: Option<Gear>) {
         self.low += u64::from(gear == Some(Gear::Low));
         self.high += u64::from(gear == Some(Gear::High));

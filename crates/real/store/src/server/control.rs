@@ -1,8 +1,10 @@
-//! Questions and orders to an array that is served.
+//! The control socket: questions and commands to a served array.
 
 use super::Server;
 use crate::standby::can_stand;
-use crate::{Access, ArrayError, Comparison, FileDevice, Roster, Status, Towards, Worker};
+use crate::{
+    Access, ArrayError, Comparison, FileDevice, Repair, Roster, Status, Timed, Towards, Worker,
+};
 use fullstroke_transport::socket::Answers;
 use fullstroke_units::Lbn;
 use serde::{Deserialize, Serialize};
@@ -12,75 +14,76 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// For an answer: a scrub reads all members.
+/// Longest wait for an answer; a scrub reads all members.
 const PATIENCE: Duration = Duration::from_secs(7 * 86_400);
 
-/// What may be asked.
+/// Questions and commands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
 pub enum Question {
-    /// How it is.
+    /// Return the state.
     Status,
-    /// How it is, and what its members have written down.
+    /// Return the state, and the description on the members.
     Detail,
-    /// Let a member fail.
+    /// Fail a member.
     Fail {
-        /// Its place.
+        /// Slot of the member.
         slot: usize,
     },
-    /// Take a device in.
+    /// Add a device.
     Add {
-        /// Its path.
+        /// Path of the device.
         device: PathBuf,
-        /// Whatever it holds.
+        /// True to accept a device with data.
         force: bool,
     },
     /// Compare all redundancy with the data.
     Scrub {
-        /// Make it follow from the data.
-        repair: bool,
+        /// Sectors to write again.
+        #[serde(default)]
+        repair: Repair,
     },
     /// Put the members to standby.
     Standby,
     /// Shift an array with gears.
     Gear {
-        /// Down, where some members stand, or up.
+        /// Direction: down, where some members stand, or up.
         towards: Towards,
     },
-    /// Stop.
+    /// Stop the server.
     Stop,
 }
 
-/// What is answered.
+/// Answers.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "answer", rename_all = "lowercase")]
 pub enum Answer {
-    /// To the first question.
+    /// Answer to [`Question::Status`].
     Status(Status),
-    /// To the second.
+    /// Answer to [`Question::Detail`].
     Detail {
-        /// How it is.
+        /// State of the array.
         status: Status,
-        /// What its members have written down.
+        /// Description on the members.
         roster: Box<Roster>,
     },
-    /// What was found.
+    /// Results of a scrub.
     Scrub(Comparison),
-    /// It is done, or has begun.
+    /// The command was carried out, or has begun.
     Done {
-        /// What, for people.
+        /// Description of the result, for people.
         what: String,
     },
-    /// It stops from now on.
+    /// The server stops from now on.
     Stopping,
-    /// It is not.
+    /// The command was refused.
     Refused {
-        /// Why.
+        /// The reason.
         message: String,
     },
 }
 
-/// Answers whoever comes.
+/// Answers the clients of the control socket.
 pub(crate) struct Control(pub(crate) Arc<Server>);
 
 impl Answers for Control {
@@ -124,14 +127,14 @@ fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
         }
         Question::Add { device, force } => {
             let device = FileDevice::open(device, Access::Own)?;
-            let device = device.shared()?;
+            let device = Timed::limited(device.shared()?, server.member_timeout);
             let added = array.add(Arc::clone(&device), *force)?;
             let is_watched = server
                 .watch
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .is_some();
-            // Unless that was asked for, nothing is sent to it.
+            // Without `--standby-after` the device gets no commands for standby.
             match is_watched.then(|| can_stand(&*device)) {
                 Some(Err(error)) => done(&format!("{added}; {error}")),
                 _ => done(added),
@@ -150,8 +153,8 @@ fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
     }
 }
 
-/// Between requests, a MiB at a time.
-fn scrub(server: &Server, repair: bool) -> Result<Comparison, ArrayError> {
+/// Scrubs the array, 1 MiB at a time; requests are served in between.
+fn scrub(server: &Server, repair: Repair) -> Result<Comparison, ArrayError> {
     let mut worker = Worker::new();
     let mut found = Comparison::default();
     let mut next = Some(Lbn(0));
@@ -162,10 +165,10 @@ fn scrub(server: &Server, repair: bool) -> Result<Comparison, ArrayError> {
     }
     if let Some(first) = found.first.first() {
         let device = server.array.devices().get(first.slot).cloned().flatten();
-        let mended = if repair { ", and were made to" } else { "" };
         let why = format!(
-            "a scrub found {} sectors of parity or copies that do not follow from the data{mended}",
-            found.mismatched_sectors
+            "a scrub found {} sectors of parity, copies or data that do not agree with the rest; {} were written again, \
+             and of {} nothing proves which is wrong",
+            found.mismatched_sectors, found.repaired_sectors, found.undecided_sectors
         );
         let device = device.map_or_else(String::new, |device| device.name());
         server.array.happened("mismatch", first.slot, device, &why);
@@ -176,7 +179,7 @@ fn scrub(server: &Server, repair: bool) -> Result<Comparison, ArrayError> {
 /// Asks the server behind a control socket.
 ///
 /// # Errors
-/// Nobody is there, or what is said is no answer; and what it refuses.
+/// No server is there, its answer is not understood, or the server refuses.
 pub fn ask(path: &Path, question: &Question) -> Result<serde_json::Value, ArrayError> {
     let failed =
         |error| ArrayError::device(path.display().to_string(), "ask", io::Error::other(error));

@@ -9,7 +9,7 @@ use fullstroke_transport::ublk::{Disk, Form, Operation, Request, Serves, UblkErr
 use std::io;
 use std::sync::Arc;
 
-/// No discard is longer, that none takes too long.
+/// Largest length of a discard, so none takes too long.
 const DISCARDED_BYTES_MAX: u64 = 64 << 20;
 
 impl From<UblkError> for ArrayError {
@@ -18,7 +18,7 @@ impl From<UblkError> for ArrayError {
     }
 }
 
-/// Whether an array can be a block device here: `--ublk`.
+/// Checks that an array can be a block device here: `--ublk`.
 ///
 /// # Errors
 /// The kernel has no ublk, or one that is too old, or this user may not use it.
@@ -45,7 +45,8 @@ fn form(array: &Array) -> Form {
     }
 }
 
-/// Whole rows, as only these give room back: of one longer discard, behind each other, too.
+/// Returns the largest discard as a multiple of a row, because only whole rows give room back. The
+/// kernel cuts a longer discard into parts of this length, and each part then covers whole rows.
 fn discarded_bytes_max(array: &Array) -> u32 {
     let row = array
         .facts
@@ -59,8 +60,8 @@ fn discarded_bytes_max(array: &Array) -> u32 {
     }
 }
 
-/// The members are this process's alone, so that a device with the array's label is one that
-/// was left behind.
+/// Returns a label for the block device. The members belong to this process alone. So an existing
+/// block device with the array's label was left behind by an earlier server.
 fn label(uuid: Uuid) -> u64 {
     let mut first = [0; 8];
     first.copy_from_slice(&uuid.bytes()[..8]);
@@ -73,7 +74,7 @@ impl Serves for Server {
     }
 }
 
-/// Carries a request out, as one of a client over NBD, and answers it.
+/// Carries out a request like one of an NBD client, and answers it.
 pub(super) fn carry_out(
     server: &Server,
     worker: &mut Worker,
@@ -119,7 +120,7 @@ fn as_of_client(request: &Request) -> nbd::Request {
             Operation::WriteZeroes => Command::WriteZeroes,
         },
         offset_bytes: request.offset_bytes(),
-        // The device's limits are far below.
+        // The device's limits are far below 4 GiB.
         length_bytes: request.length_bytes() as u32,
         flags,
     }

@@ -1,4 +1,4 @@
-//! Requests that wait for a thread.
+//! The queue of requests.
 
 use super::Server;
 use crate::{ArrayError, Worker};
@@ -8,25 +8,25 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A request and who wants it.
+/// A request and its source.
 pub(crate) enum Job {
-    /// Of a client over NBD.
+    /// From a client over NBD.
     OfClient {
         client: Arc<NbdClient>,
         request: Request,
         payload: Vec<u8>,
     },
-    /// Of the kernel, for a block device.
+    /// From the kernel, for a block device.
     OfDisk(fullstroke_transport::ublk::Request),
 }
 
-/// What waits, and how many are under way.
+/// Pending requests, and the number of requests in progress.
 #[derive(Default)]
 pub(crate) struct Jobs {
     state: Mutex<State>,
-    /// One more waits, or none will come any more.
+    /// Signalled when a request is added, or the queue is closed.
     more: Condvar,
-    /// All have ended, and none comes any more.
+    /// Signalled when the queue is closed and all requests have ended.
     over: Condvar,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Jobs {
 struct State {
     waiting: VecDeque<Job>,
     under_way: usize,
-    /// Threads that wait for one.
+    /// Number of idle threads.
     idle: usize,
     closed: bool,
 }
@@ -44,7 +44,7 @@ impl Jobs {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more; clients bound how many of theirs wait.
+    /// Adds a request. Clients limit the number of their pending requests.
     pub(crate) fn add(&self, job: Job) {
         let mut state = self.lock();
         state.waiting.push_back(job);
@@ -55,7 +55,7 @@ impl Jobs {
         }
     }
 
-    /// The next; none once it is closed and all are taken.
+    /// Takes the next request; `None` when the queue is closed and empty.
     pub(crate) fn next(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
@@ -90,7 +90,7 @@ impl Jobs {
         state.under_way > 0 || !state.waiting.is_empty()
     }
 
-    /// None comes any more; waits until all have ended, for so long at most.
+    /// Closes the queue, and waits until all requests have ended, but no longer than `patience`.
     pub(crate) fn close(&self, patience: Duration) {
         let mut state = self.lock();
         state.closed = true;
@@ -102,7 +102,7 @@ impl Jobs {
 }
 
 impl Job {
-    /// Carries it out and answers.
+    /// Carries out the request and answers it.
     pub(crate) fn carry_out(self, server: &Server, worker: &mut Worker, data: &mut Vec<u8>) {
         match self {
             Job::OfClient {
@@ -124,7 +124,7 @@ impl Job {
     }
 }
 
-/// Carries a request out; what is read, or to be written, is in `data`.
+/// Carries out a request. `data` holds the bytes of the read or write.
 pub(super) fn carry_out(
     server: &Server,
     worker: &mut Worker,

@@ -1,5 +1,5 @@
-//! The numbers of an array that is served, for Prometheus: `GET /metrics`. What a simulated array says, too, has the
-//! same name here.
+//! Metrics of a served array for Prometheus: `GET /metrics`. Common metrics of simulated and served
+//! arrays have the same names.
 
 use super::Server;
 use crate::Status;
@@ -11,10 +11,10 @@ use fullstroke_transport::socket::{Pages, Response};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is counted by itself.
+/// Operations with counters of their own.
 const OPERATIONS: [&str; 4] = ["read", "write", "flush", "discard"];
 
-/// What clients have been answered since the server began.
+/// Answered requests since the server began.
 #[derive(Debug, Default)]
 pub(crate) struct Counts([Count; OPERATIONS.len()]);
 
@@ -26,7 +26,7 @@ struct Count {
 }
 
 impl Counts {
-    /// A request for so many bytes was answered.
+    /// Counts the answer to a request for so many bytes.
     pub(crate) fn answered(&self, command: Command, bytes: u64, is_well: bool) {
         let operation = match command {
             Command::Read => 0,
@@ -45,7 +45,7 @@ impl Counts {
     }
 }
 
-/// Pages about a server.
+/// HTTP pages of a server.
 pub(crate) struct Metrics(pub(crate) Arc<Server>);
 
 impl Pages for Metrics {

@@ -1,22 +1,21 @@
-//! What is stopped is a counter: no disk is needed.
+//! Stops are only counted here, so no disk is needed.
 
 use super::*;
 use crate::power::{Simulated, design, dynamic, simulated};
 use crate::{JournalPolicy, Worker, assemble, create};
 use fullstroke_device::scsi::CommandError;
 
-/// What a device and what stops it have in common.
+/// Counters of a device and of its means to stop.
 #[derive(Default)]
 struct Bench {
-    /// Accesses and flushes that reached the device, and those that are under way.
+    /// Accesses and flushes of the device, and those in progress.
     accesses: AtomicU64,
     under_way: AtomicU32,
     stopping: AtomicBool,
     asked: AtomicU64,
     stops: AtomicU64,
     refuses: AtomicBool,
-    /// Somebody came while it was being stopped, or it was stopped while somebody was
-    /// there.
+    /// Number of accesses during a stop, and of stops during an access.
     clashes: AtomicU64,
 }
 
@@ -83,7 +82,7 @@ impl Stops for Fake {
     }
 }
 
-/// An array on devices that can be stopped.
+/// Makes an array on stoppable devices.
 fn attended(layout: &str, members: usize) -> (Array, Vec<Arc<Bench>>) {
     let (devices, _) = simulated(members, 1300 << 10);
     create(
@@ -142,12 +141,12 @@ fn an_idle_time_has_one_stop_and_nothing_of_the_arrays_own_ends_it() {
         };
         let mut still = 0;
         for now in 0..1800 {
-            // All members are needed at 0 and at 1000 seconds, rows in part too.
+            // All members are accessed at 0 and at 1000 seconds, also for parts of rows.
             if now % 1000 == 0 {
                 let bytes = vec![now as u8; array.capacity().bytes().0 as usize - 512];
                 array.write(&mut worker, 512, &bytes).unwrap();
             }
-            // A client that flushes what it has not written wakes nobody.
+            // A flush without writes wakes no disk.
             array.flush().unwrap();
             array.tidy().unwrap();
             array.rest(&mut watch, second(now)).unwrap();
@@ -220,7 +219,7 @@ fn who_asks_has_all_stopped_at_once_and_nothing_is_left_to_be_written() {
         ),
         (before, 4)
     );
-    // And what was written is there.
+    // The written data is there.
     let mut bytes = vec![0; 9000];
     array.read(&mut worker, 1000, &mut bytes).unwrap();
     assert_eq!(bytes, [3; 9000]);

@@ -1,4 +1,4 @@
-//! Volumes to try, small ones, and folders to keep them in.
+//! Small volumes for tests, and their folders.
 
 #![allow(dead_code, reason = "each test uses its own part")]
 
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 pub struct Sample {
     pub name: &'static str,
     pub shape: fn() -> Shape,
-    /// How many drives may be out of order at once, whichever they are.
+    /// Number of drives allowed to be out of order at once, in any combination.
     pub tolerance: usize,
 }
 
-/// Every layout alone, and layouts in layouts.
+/// Every layout alone, and nested layouts.
 pub const SAMPLES: &[Sample] = &[
     Sample {
         name: "drive",
@@ -130,7 +130,7 @@ pub const SAMPLES: &[Sample] = &[
     },
 ];
 
-/// The sample of that name.
+/// Returns the sample with this name.
 pub fn sample(name: &str) -> Sample {
     *SAMPLES.iter().find(|sample| sample.name == name).unwrap()
 }
@@ -144,7 +144,7 @@ fn drives(count: usize, sectors: u64) -> Vec<Shape> {
 fn chunk(sectors: u64) -> Value {
     json!({ "chunk": sectors * 512 })
 }
-/// Two gears; the last two of five or six members stand in the low one.
+/// Keys of two gears; the last two of five or six members stand in the low one.
 fn gears(level: &str, cluster: Option<u64>) -> Value {
     let active = if level == "raid0" { 2 } else { 4 };
     let mut keys =
@@ -182,7 +182,7 @@ fn raid5() -> Shape {
     volume("raid5", chunk(2), drives(3, 60))
 }
 
-/// A volume with the layout `name` of these members.
+/// Returns a volume with the layout `name` of these members.
 pub fn volume(name: &str, keys: Value, members: Vec<Shape>) -> Shape {
     let capacities: Vec<Sectors> = members.iter().map(Shape::capacity).collect();
     let build = find("layout", REGISTRY, "layout", name).unwrap().build;
@@ -191,15 +191,15 @@ pub fn volume(name: &str, keys: Value, members: Vec<Shape>) -> Shape {
     Shape::Volume { layout, members }
 }
 
-/// A folder in memory where the host has such, since making things durable
-/// takes long elsewhere.
+/// Makes a folder in memory if the host has such a file system, because a sync takes long
+/// elsewhere.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
         .unwrap()
 }
 
-/// The member's indices, from how it is written.
+/// Returns the member's indices from its name.
 pub fn path(member: &str) -> Vec<usize> {
     member
         .split('.')
@@ -207,7 +207,7 @@ pub fn path(member: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Sectors that tell where they belong and what wrote them.
+/// Returns sectors with marks of their address and their write.
 pub fn pattern(lbn: u64, sectors: u64, version: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(sectors as usize * 512);
     for lbn in lbn..lbn + sectors {

@@ -1,0 +1,225 @@
+//! Devices that hang: a request that exceeds its time limit counts as failed.
+//!
+//! A thread waiting for the kernel cannot be interrupted. So another thread makes the request, with
+//! memory of its own, and the caller waits no longer than the limit. After that the device has
+//! hung: this request and all later ones fail at once, as with an I/O error, and the array
+//! continues without the member. The hanging thread stays behind with its memory, and ends when the
+//! kernel releases it. Requests through io_uring have the same limit (`transfer/ring.rs`).
+
+use crate::Device;
+use crate::device::Aligned;
+use crate::standby::Standby;
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Time limit of a request, and the state of the device.
+#[derive(Debug)]
+pub struct Limit {
+    each: Duration,
+    has_hung: AtomicBool,
+}
+
+impl Limit {
+    /// Longest time of a request.
+    pub fn each(&self) -> Duration {
+        self.each
+    }
+
+    /// Notes that a request exceeded the limit.
+    pub(crate) fn hang(&self) {
+        self.has_hung.store(true, Ordering::SeqCst);
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if !self.has_hung.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let message = format!("no answer within {} s", self.each.as_secs_f64());
+        Err(io::Error::new(io::ErrorKind::TimedOut, message))
+    }
+}
+
+/// A device whose requests have a time limit.
+pub struct Timed {
+    inner: Arc<dyn Device>,
+    limit: Limit,
+    hands: Arc<Hands>,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that make requests.
+#[derive(Default)]
+struct Hands {
+    state: Mutex<State>,
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    idle: usize,
+    is_over: bool,
+}
+
+impl Timed {
+    /// The device, with a limit for each request; the device itself if the limit is zero.
+    pub fn limited(inner: Arc<dyn Device>, each: Duration) -> Arc<dyn Device> {
+        if each.is_zero() {
+            return inner;
+        }
+        Arc::new(Timed {
+            inner,
+            limit: Limit {
+                each,
+                has_hung: AtomicBool::new(false),
+            },
+            hands: Arc::default(),
+        })
+    }
+
+    fn within<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&dyn Device) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        self.limit.check()?;
+        let (say, hear) = sync_channel(1);
+        let inner = Arc::clone(&self.inner);
+        self.hands.give(Box::new(move || {
+            // The caller may have given up.
+            let _ = say.send(act(&*inner));
+        }))?;
+        match hear.recv_timeout(self.limit.each) {
+            Ok(result) => result,
+            Err(RecvTimeoutError::Disconnected) => Err(io::ErrorKind::Other.into()),
+            Err(RecvTimeoutError::Timeout) => {
+                self.limit.hang();
+                self.limit.check()?;
+                Err(io::ErrorKind::TimedOut.into())
+            }
+        }
+    }
+}
+
+impl Hands {
+    /// Passes a job to an idle thread, or to a new one.
+    fn give(self: &Arc<Hands>, job: Job) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.jobs.push_back(job);
+        if state.idle >= state.jobs.len() {
+            drop(state);
+            self.more.notify_one();
+            return Ok(());
+        }
+        let hands = Arc::clone(self);
+        let begun = std::thread::Builder::new()
+            .name("member".into())
+            .spawn(move || hands.work());
+        if begun.is_err() {
+            state.jobs.pop_back();
+        }
+        begun.map(drop)
+    }
+
+    fn work(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                drop(state);
+                job();
+                state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            } else if state.is_over {
+                return;
+            } else {
+                state.idle += 1;
+                state = self
+                    .more
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
+            }
+        }
+    }
+}
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        let mut state = self
+            .hands
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        state.is_over = true;
+        drop(state);
+        self.hands.more.notify_all();
+    }
+}
+
+impl Device for Timed {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+    fn bytes(&self) -> u64 {
+        self.inner.bytes()
+    }
+    fn block_bytes(&self) -> u64 {
+        self.inner.block_bytes()
+    }
+    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let length = into.len();
+        let mut read = self.within(move |device| {
+            let mut buffer = Aligned::default();
+            device.read(at, buffer.of(length)).map(|()| buffer)
+        })?;
+        into.copy_from_slice(read.of(length));
+        Ok(())
+    }
+    fn write(&self, at: u64, from: &[u8]) -> io::Result<()> {
+        let length = from.len();
+        let mut buffer = Aligned::default();
+        buffer.of(length).copy_from_slice(from);
+        self.within(move |device| device.write(at, buffer.of(length)))
+    }
+    fn flush(&self) -> io::Result<()> {
+        self.within(|device| device.flush())
+    }
+    fn trims(&self) -> bool {
+        self.inner.trims()
+    }
+    fn trim(&self, at: u64, bytes: u64) -> io::Result<()> {
+        self.within(move |device| device.trim(at, bytes))
+    }
+    fn allocate(&self) -> io::Result<()> {
+        self.inner.allocate()
+    }
+    fn next_data(&self, at: u64, bytes: u64) -> io::Result<Option<Range<u64>>> {
+        self.inner.next_data(at, bytes)
+    }
+    fn is_volatile(&self) -> bool {
+        self.inner.is_volatile()
+    }
+    fn is_zero(&self) -> bool {
+        self.inner.is_zero()
+    }
+    fn is_cached(&self) -> bool {
+        self.inner.is_cached()
+    }
+    fn descriptor(&self) -> Option<RawFd> {
+        // A device that has hung fails at once through its own calls, so io_uring does not get it.
+        self.inner
+            .descriptor()
+            .filter(|_| self.limit.check().is_ok())
+    }
+    fn standby(&self) -> Option<&Standby> {
+        self.inner.standby()
+    }
+    fn limit(&self) -> Option<&Limit> {
+        Some(&self.limit)
+    }
+}
