@@ -157,7 +157,7 @@ mod tests {
         for (layout, text) in VERSION_1 {
             let mut keys: Keys = serde_json::from_str(text).unwrap();
             keys.extend(design(layout).keys);
-            let entry = find("layout", REGISTRY, "layout", layout).unwrap();
+            let entry = find_layout(REGISTRY, layout).unwrap();
             let built = (entry.build)(&keys, &[fullstroke_units::Sectors(16_384); 4]);
             assert!(built.is_ok(), "{layout}: {:?}", built.err());
         }
