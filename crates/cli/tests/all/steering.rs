@@ -114,7 +114,7 @@ fn orders_reach_the_server_as_they_are_said() {
         json!({ "answer": "done", "message": "so be it" }),
     );
     let socket = server.path("control");
-    let cases: [(&[&str], Value); 6] = [
+    let cases: [(&[&str], Value); 7] = [
         (
             &["fail", "3"],
             json!({ "ask": "fail", "export": null, "drive": "3" }),

@@ -317,7 +317,8 @@ impl Store {
                 record.state = StateRecord::Alive;
             }
             description.events += 1;
-            self.media.write_labels(labels(&description))?;
+            // A medium that has no room for its label is found out of date when the store is opened again.
+            let _ = self.media.write_labels(labels(&description));
             records.replace(description)?;
         }
         self.drop_unlabelled()?;
@@ -509,7 +510,8 @@ impl Store {
             // Whoever is part of the store from now on knows, and who is not can
             // be told by that.
             description.events += 1;
-            self.media.write_labels(labels(&description))?;
+            // A medium that has no room for its label is found out of date when the store is opened again.
+            let _ = self.media.write_labels(labels(&description));
         }
         records.replace(description)
     }

@@ -30,7 +30,13 @@ impl Ring {
         })
     }
 
-    /// The same as [`carry`](Ring::carry), for so long at most. Answers also the indices of those that
+    /// Whether it can wait for a while only (from Linux 5.11 on).
+    pub(super) fn keeps_limits(&self) -> bool {
+        self.ring.params().is_feature_ext_arg()
+    }
+
+    /// The same as [`carry`](Ring::carry), for so long at most, which the ring has to
+    /// [keep](Ring::keeps_limits). Answers also the indices of those that
     /// have not ended by then; they are among those that have to be tried in another way.
     pub(super) fn carry_within(
         &mut self,
@@ -43,10 +49,6 @@ impl Ring {
         let Some(limit) = limit else {
             return (self.carry(direction, transfers, file, buffers), Vec::new());
         };
-        if !self.ring.params().is_feature_ext_arg() {
-            // The kernel knows no limits (before Linux 5.11).
-            return ((0..transfers.len()).collect(), Vec::new());
-        }
         let (mut left, mut hung) = (Vec::new(), Vec::new());
         for (batch, some) in transfers.chunks(ENTRIES).enumerate() {
             let first = batch * ENTRIES;
@@ -251,7 +253,7 @@ mod tests {
             eprintln!("skipped: no io_uring");
             return;
         };
-        if !ring.ring.params().is_feature_ext_arg() {
+        if !ring.keeps_limits() {
             eprintln!("skipped: io_uring without limits");
             return;
         }
