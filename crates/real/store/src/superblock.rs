@@ -444,7 +444,7 @@ pub struct Copies {
     /// Reasons why the device may not hold its superblock's data: its size, or a missing copy.
     /// Empty without doubts.
     pub doubts: Vec<String>,
-    /// Member in the device's [label](crate::label); `None` if the device has no label of this
+    /// Member in the device's label (`label.rs`); `None` if the device has no label of this
     /// array.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Uuid>,

@@ -83,8 +83,12 @@ impl Carrier {
         let shortest = transfers.iter().filter_map(limit).map(Limit::each).min();
         // With a limit the ring costs less than another thread, also for one transfer.
         let is_worth = transfers.len() > 1 && transfers.iter().any(waits) || shortest.is_some();
-        let by_ring = is_worth && transfers.iter().all(|transfer| files(transfer).is_some());
+        let keeps_limits = self.ring.as_ref().is_some_and(Ring::keeps_limits);
+        let by_ring = is_worth
+            && (keeps_limits || shortest.is_none())
+            && transfers.iter().all(|transfer| files(transfer).is_some());
         let standby = |transfer: &Transfer| devices[transfer.slot].as_ref()?.standby();
+        let is_tried = by_ring && self.ring.is_some();
         let mut left: Vec<usize> = match &mut self.ring {
             Some(ring) if by_ring => {
                 let attended = transfers.iter().filter_map(standby);
@@ -102,7 +106,12 @@ impl Carrier {
         let mut failed = Vec::new();
         for index in left.drain(..) {
             let transfer = transfers[index];
-            let result = persistently(|| carry_one(direction, &transfer, devices, buffers));
+            let mut carry = || carry_one(direction, &transfer, devices, buffers);
+            // The ring has tried it once.
+            let result = match is_tried {
+                true => carry().or_else(|_| carry()),
+                false => persistently(carry),
+            };
             if let Err(error) = result {
                 failed.push(Failed { transfer, error });
             }

@@ -30,8 +30,14 @@ impl Ring {
         })
     }
 
-    /// As [`carry`](Ring::carry), with a time limit. Returns the indices of the transfers to try in
-    /// another way, and the indices of the unfinished ones. The latter are among the former.
+    /// Returns true if the ring can wait for a limited time (from Linux 5.11 on).
+    pub(super) fn keeps_limits(&self) -> bool {
+        self.ring.params().is_feature_ext_arg()
+    }
+
+    /// As [`carry`](Ring::carry), with a time limit, which the ring has to
+    /// [keep](Ring::keeps_limits). Returns the indices of the transfers to try in another way, and
+    /// the indices of the unfinished ones. The latter are among the former.
     pub(super) fn carry_within(
         &mut self,
         limit: Option<Duration>,
@@ -43,10 +49,6 @@ impl Ring {
         let Some(limit) = limit else {
             return (self.carry(direction, transfers, file, buffers), Vec::new());
         };
-        if !self.ring.params().is_feature_ext_arg() {
-            // The kernel knows no limits (before Linux 5.11).
-            return ((0..transfers.len()).collect(), Vec::new());
-        }
         let (mut left, mut hung) = (Vec::new(), Vec::new());
         for (batch, some) in transfers.chunks(ENTRIES).enumerate() {
             let first = batch * ENTRIES;
@@ -251,7 +253,7 @@ mod tests {
             eprintln!("skipped: no io_uring");
             return;
         };
-        if !ring.ring.params().is_feature_ext_arg() {
+        if !ring.keeps_limits() {
             eprintln!("skipped: io_uring without limits");
             return;
         }
