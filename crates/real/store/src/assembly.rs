@@ -620,7 +620,7 @@ fn assemble_for(
     let present = members_of(&roster, &found, allowances, &mut report)?;
     if !report.newly_failed.is_empty() && !degraded {
         return Err(Failed::Wholly(ArrayError::Missing(format!(
-            "`{}` lacks members that it had: {}",
+            "`{}` lacks members: {}",
             roster.name,
             report.newly_failed.join(", ")
         ))));
@@ -655,7 +655,7 @@ fn assemble_for(
         .collect();
     if !layout.answers() {
         return Err(Failed::Wholly(ArrayError::Refused(format!(
-            "`{}` cannot be assembled: it survives the loss of {} members, and lacks {}",
+            "`{}` cannot be assembled: the array survives the loss of {} members, and lacks {}",
             roster.name,
             layout.failures_survived(),
             missing.join(", ")

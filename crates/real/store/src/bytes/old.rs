@@ -209,8 +209,9 @@ fn convert_loss(
         let sum = check_sum(&store, &block[..BITS_BYTES + 8]);
         let expected = (number as u32).to_le_bytes();
         if block[BITS_BYTES + 8..] != sum || block[BITS_BYTES + 4..][..4] != expected {
-            let detail =
-                format!("block {number} was changed after its last write: its check sum does not fit");
+            let detail = format!(
+                "block {number} was changed after its last write: its check sum does not fit"
+            );
             return Err(damaged(path, &detail));
         }
         for bit in
