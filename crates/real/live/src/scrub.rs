@@ -47,7 +47,7 @@ impl World {
         let other = match scrub.on_bytes.repair {
             Repair::Nothing => "a scrub without --repair is running; ask again after its end",
             Repair::Proven => "a scrub --repair is running; ask again after its end",
-            Repair::Data => "a scrub --repair=data is under way; ask again when it is done",
+            Repair::Data => "a scrub --repair=data is running; ask again after its end",
         };
         // The asker may have given up.
         let _ = asker.send(ControlResponse::Refused {
