@@ -80,7 +80,7 @@ fn a_member_that_is_cut_to_half_its_size_is_not_whole() {
     file.set_len(4 << 20).unwrap();
     let error = refusal(&place);
     assert!(
-        error.contains("member1`: its last superblock, at byte 4177920, is not there"),
+        error.contains("member1`: the last superblock, at byte 4177920, is missing"),
         "{error}"
     );
     let error = place.assemble(&ALL, &["--trust", "elsewhere"]);

@@ -45,9 +45,9 @@ impl World {
             return scrub.askers.push(asker);
         }
         let other = match scrub.on_bytes.repair {
-            Repair::Nothing => "a scrub without --repair is under way; ask again when it is done",
-            Repair::Proven => "a scrub --repair is under way; ask again when it is done",
-            Repair::Data => "a scrub --repair=data is under way; ask again when it is done",
+            Repair::Nothing => "a scrub without --repair is running; ask again after its end",
+            Repair::Proven => "a scrub --repair is running; ask again after its end",
+            Repair::Data => "a scrub --repair=data is running; ask again after its end",
         };
         // The asker may have given up.
         let _ = asker.send(ControlResponse::Refused {
@@ -124,7 +124,7 @@ fn verdict(scrub: &bytes::Scrub, impaired: bool) -> ControlResponse {
     } = &scrub.found;
     // What lacks a member cannot be told from what protects it.
     let left_out = if scrub.repair.changes() && impaired {
-        "; parity that lacks a drive was left as it is: repair again when all drives are filled"
+        "; parity of missing drives was not changed: repair again when all drives are filled"
     } else {
         ""
     };

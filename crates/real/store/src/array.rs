@@ -1044,11 +1044,8 @@ impl Array {
             if let Err(error) = written {
                 // A member whose bitmap cannot be written fails. If the array does not survive
                 // that, `drop_member` halts the array, so no write is made without a mark.
-                let _ = self.drop_member(
-                    slot,
-                    &format!("its bitmap could not be written: {error}"),
-                    error,
-                );
+                let _ =
+                    self.drop_member(slot, &format!("write of the bitmap failed: {error}"), error);
             }
         }
         if durable {

@@ -620,7 +620,7 @@ fn assemble_for(
     let present = members_of(&roster, &found, allowances, &mut report)?;
     if !report.newly_failed.is_empty() && !degraded {
         return Err(Failed::Wholly(ArrayError::Missing(format!(
-            "`{}` lacks members that it had: {}",
+            "`{}` lacks members: {}",
             roster.name,
             report.newly_failed.join(", ")
         ))));
@@ -655,7 +655,7 @@ fn assemble_for(
         .collect();
     if !layout.answers() {
         return Err(Failed::Wholly(ArrayError::Refused(format!(
-            "`{}` cannot be assembled: it survives the loss of {} members, and lacks {}",
+            "`{}` cannot be assembled: the array survives the loss of {} members, and lacks {}",
             roster.name,
             layout.failures_survived(),
             missing.join(", ")
@@ -838,9 +838,7 @@ fn refuse_exchanged(found: &[Found], allowances: &Allowances) -> Result<(), Arra
         let other = found.iter().find(|other| other.member() == label);
         if let Some(other) = other.filter(|_| !allowances.trusted.contains(&name)) {
             return Err(ArrayError::Refused(format!(
-                "`{name}` and `{}` have exchanged superblocks: those of `{name}` say that it is member {member}, its label \
-                 that it is member {label}, which `{}` says that it is; put each superblock back where it was, or leave \
-                 both devices out and add them again",
+                "`{name}` and `{}` have exchanged superblocks: the superblocks of `{name}` name member {member}, but its label names member {label}, as do the superblocks of `{}`; restore each superblock, or leave both devices out and add them again",
                 other.device.name(),
                 other.device.name()
             )));
@@ -995,7 +993,7 @@ impl Array {
             ));
         }
         self.is_read_only.store(true, Ordering::SeqCst);
-        self.halt("it is served read-only, since a member's file system has no room");
+        self.halt("the array is served read-only, because a member's file system is full");
         Ok(())
     }
 

@@ -655,8 +655,7 @@ pub fn read(device: &dyn Device) -> Result<Option<Copies>, ArrayError> {
     let mut doubts = doubts(device, &copies, superblock)?;
     if let Some(label) = label.filter(|label| *label != superblock.member) {
         doubts.push(format!(
-            "its superblocks say that it is member {}, and its label, at byte {}, that it is member {label}: its \
-             superblocks were written by somebody else",
+            "the superblocks name member {}, but the label, at byte {}, names member {label}: another program has written the superblocks",
             superblock.member,
             label::place(&superblock.roster)
         ));
@@ -705,7 +704,7 @@ fn doubts(
     }
     if matches!(copies[0], Copy::Absent) {
         doubts.push(format!(
-            "its first superblock, at byte {START_BYTES}, is not there: somebody has written over its beginning"
+            "the first superblock, at byte {START_BYTES}, is missing: another program has overwritten the beginning"
         ));
     }
     if matches!(copies[1], Copy::Absent) && !was_cut {
@@ -718,7 +717,7 @@ fn doubts(
         let is_same = |old: &Superblock| (old.array, old.member) == (newest.array, newest.member);
         if !(has_grown && Copy::read(device, before)?.whole().is_some_and(is_same)) {
             doubts.push(format!(
-                "its last superblock, at byte {}, is not there: it was cut, or somebody has written over its end",
+                "the last superblock, at byte {}, is missing: it was cut, or another program has overwritten the end",
                 if has_grown { before } else { end_copy(bytes) }
             ));
         }

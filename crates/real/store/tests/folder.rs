@@ -512,7 +512,7 @@ fn a_journal_that_is_gone_is_refused_if_it_may_have_been_needed() {
         damage(&path, JOURNAL, JOURNAL_MARKERS_BYTES, with);
         let said = said(open(sample, folder.path()));
         assert!(
-            said.contains("journal") && said.contains("put the file back"),
+            said.contains("journal") && said.contains("restore the file"),
             "{said}"
         );
         fs::write(&path, whole).unwrap();

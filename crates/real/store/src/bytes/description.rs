@@ -250,7 +250,7 @@ impl Kept {
             (None, None) if zeros => Ok(None),
             (None, None) => Err(damaged(
                 name,
-                "no copy of the description is intact: the file was changed or damaged; restore the file from a backup",
+                "no copy of the description is intact: the file was changed or damaged; restore the file as the server left it",
             )),
         }
     }

@@ -94,7 +94,7 @@ pub enum StoreError {
     },
     /// Members' files are missing or short.
     #[error(
-        "{detail}; put the files back, or allow the volume to be opened degraded, \
+        "{detail}; restore the files, or allow the volume to be opened degraded, \
          which counts these members as failed"
     )]
     MembersMissing {
@@ -102,7 +102,7 @@ pub enum StoreError {
         detail: String,
     },
     /// More members' files are missing than the layout survives.
-    #[error("{detail}; the volume does not survive that: put the files back")]
+    #[error("{detail}; the volume does not survive this: restore the files")]
     TooManyMissing {
         /// The files, and the fault of each.
         detail: String,

@@ -185,8 +185,9 @@ impl Loss {
             .map_err(|error| self.error("read", error))?;
         if let Some(store) = self.store.filter(|_| bits != [0; BLOCK_BYTES]) {
             let Some(whole) = unseal(&store, block as u32, &bits) else {
-                let detail =
-                    format!("block {block} is not as it was written: its check sum does not fit");
+                let detail = format!(
+                    "block {block} was changed after its last write: its check sum does not fit"
+                );
                 return Err(StoreError::Damaged {
                     file: self.written.name().into(),
                     detail,

@@ -60,8 +60,7 @@ pub(crate) fn refuse(folder: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     Err(StoreError::Refused(format!(
-        "`{folder}` is of format 2 and nothing of it may be changed; `fullstroke serve STACK --store {folder}` \
-         without --read-only migrates it, if its server was stopped and not killed",
+        "`{folder}` has format 2, and --read-only forbids the migration; `fullstroke serve STACK --store {folder}` without --read-only migrates the folder, if its server was stopped and not killed",
         folder = folder.display()
     )))
 }
@@ -156,7 +155,7 @@ fn read(folder: &Path) -> Result<OldSuperblock, StoreError> {
     if !whole {
         return Err(damaged(
             path,
-            "its check sum does not fit: the file was changed or damaged; put it back as the server left it",
+            "its check sum does not fit: the file was changed or damaged; restore the file as the server left it",
         ));
     }
     toml::from_str(&text).map_err(|error| damaged(path, error.to_string().trim_end()))
@@ -210,8 +209,9 @@ fn convert_loss(
         let sum = check_sum(&store, &block[..BITS_BYTES + 8]);
         let expected = (number as u32).to_le_bytes();
         if block[BITS_BYTES + 8..] != sum || block[BITS_BYTES + 4..][..4] != expected {
-            let detail =
-                format!("block {number} is not as it was written: its check sum does not fit");
+            let detail = format!(
+                "block {number} was changed after its last write: its check sum does not fit"
+            );
             return Err(damaged(path, &detail));
         }
         for bit in

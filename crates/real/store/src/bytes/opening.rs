@@ -128,7 +128,7 @@ pub(crate) trait Source {
         {
             return Err(damaged(
                 path,
-                &format!("{complaint}; put it back as the server left it"),
+                &format!("{complaint}; restore the file as the server left it"),
             ));
         }
         let file = SparseFile::open(&path, bytes, 0);
@@ -465,7 +465,7 @@ fn refuse_members(folder: &Path) -> Result<(), StoreError> {
         None => Ok(()),
         Some(found) => {
             let detail = format!(
-                "it holds nothing, and beside it stands `{found}`; put the file back as the server left it"
+                "the file is empty, and `{found}` exists beside it; restore the file as the server left it"
             );
             Err(damaged(folder.join(NAME), &detail))
         }
@@ -506,7 +506,7 @@ pub(crate) fn check_fits(
         return Ok(());
     }
     let detail =
-        "a record of its journal does not fit the members; put it back as the server left it";
+        "a record of the journal does not fit the members; restore the file as the server left it";
     Err(damaged(folder.join(NAME), detail))
 }
 

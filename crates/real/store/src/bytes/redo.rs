@@ -75,9 +75,7 @@ impl Redo {
     pub(crate) fn read(&self, needed: bool) -> Result<Vec<Change>, StoreError> {
         let file = PathBuf::from(self.device.name());
         if needed && !self.log.has_begun(&*self.device) {
-            let detail = "found no whole journal of the store, which was killed while a parity volume lacked a \
-                          member: what that member held may be computed wrongly now; put the file back as the \
-                          server left it";
+            let detail = "found no intact journal of the store, which was killed while a parity volume lacked a member: the data of that member may be computed wrongly now; restore the file as the server left it";
             return Err(StoreError::Damaged {
                 file,
                 detail: detail.to_owned(),

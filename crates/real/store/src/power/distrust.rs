@@ -251,10 +251,10 @@ fn a_member_that_was_cut_or_written_over_is_not_taken_for_whole() {
             device.resize(bytes / 2);
             device.resize(2 * bytes);
         }),
-        ("over its beginning", |device| {
+        ("overwritten the beginning", |device| {
             device.scribble(0, &some_bytes(1 << 20, 9));
         }),
-        ("over its end", |device| {
+        ("overwritten the end", |device| {
             device.scribble(device.bytes() - (64 << 10), &some_bytes(64 << 10, 9));
         }),
     ];
@@ -301,7 +301,7 @@ fn what_is_trusted_is_assembled_all_the_same() {
     array.stop().unwrap();
     let bytes = write_all(&devices, 1, true);
     devices[1].scribble(0, &[9; 4096 + 512]);
-    assert!(missing(&devices, "raid0").contains("over its beginning"));
+    assert!(missing(&devices, "raid0").contains("overwritten the beginning"));
     let allowances = Allowances {
         trusted: vec!["device 1".into()],
         ..Allowances::default()
