@@ -1,5 +1,5 @@
-//! A digest of the code that decides what a simulation gives, so that the
-//! results of one build are not taken for those of another.
+//! Computes a digest of the code that determines the results of a simulation. The digest keeps the
+//! results of different builds apart.
 
 #[path = "build/code.rs"]
 mod code;
@@ -10,14 +10,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The storeys that results are made of. Nothing in them depends on what is real or on the command line.
+/// Layers of the project that determine results. No crate in these layers depends on real devices
+/// or on the command line.
 const STOREYS: &[&str] = &["ground", "path", "input", "answers"];
-/// Crates of these that no result depends on. A new crate counts until it is named here.
+/// Crates of these layers that no result depends on. A new crate counts until its name is added
+/// here.
 const WITHOUT_EFFECT: &[&str] = &["advise", "report", "study"];
 
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    // A packaged crate stands alone: then the version has to do.
+    // A packaged crate has no sources of the other crates around it, so only the version remains.
     let digest = digest(&here).unwrap_or_else(|_| "packaged".to_owned());
     println!("cargo::rustc-env=FULLSTROKE_SOURCES={digest}");
     println!("cargo::rerun-if-changed=build.rs");
@@ -55,7 +57,7 @@ fn digest(here: &Path) -> io::Result<String> {
         .collect())
 }
 
-/// Reads each file of Rust below `folder`.
+/// Reads each Rust file below `folder`.
 fn read(folder: &Path, files: &mut BTreeMap<PathBuf, String>) -> io::Result<()> {
     for path in sorted(folder)? {
         if path.is_dir() {
@@ -68,14 +70,14 @@ fn read(folder: &Path, files: &mut BTreeMap<PathBuf, String>) -> io::Result<()> 
     Ok(())
 }
 
-/// Adds the code of a crate's files, each with its path, but for tests.
+/// Adds the code of a crate's files to `hash`, each with its path. Files of tests are left out.
 fn add(folder: &Path, name: &str, files: &BTreeMap<PathBuf, String>, hash: &mut Sha256) {
     let of_tests: BTreeSet<PathBuf> = files
         .iter()
         .flat_map(|(path, text)| code::files_of_tests(path, text))
         .collect();
     for (path, text) in files {
-        // A file is among them, or a folder around it.
+        // The path itself or a folder around it may be declared as tests.
         if path.ancestors().any(|around| of_tests.contains(around)) {
             continue;
         }

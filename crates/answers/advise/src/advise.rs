@@ -19,47 +19,48 @@ use serde::Serialize;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Parts of the load in the races of chunks, elevators and caches, and those that all see.
+/// Number of parts of the load in the races of chunks, elevators and caches, and number of parts
+/// that all candidates see.
 const PARTS: usize = 16;
 const FIRST_PARTS: usize = 4;
-/// How sure it is that the best of them does not drop out.
+/// Probability that the best candidate does not drop out of a race.
 const CONFIDENCE: f64 = 0.95;
-/// How many times the load the answer is tried at, too.
+/// Further multiples of the load for the answer.
 const LOADS: [f64; 2] = [1.5, 2.0];
-/// Runs with a seed each where streams are wished.
+/// Number of runs, each with a seed, if streams are wished.
 const STREAM_SEEDS: usize = 5;
 
-/// What is asked.
+/// Question to `advise`.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The stack file whose workload and hosts are the load.
+    /// Stack file with the workload and the hosts of the load.
     pub stack: PathBuf,
-    /// What is changed in it.
+    /// Changes to the stack file.
     pub overrides: Overrides,
-    /// The drive: a name of the library, or a file.
+    /// Drive: a name of the library, or a file.
     pub drive: String,
-    /// How many drives there may be.
+    /// Permitted numbers of drives.
     pub counts: Vec<u32>,
-    /// What one costs.
+    /// Price of a drive.
     pub drive_price: Option<f64>,
-    /// What a controller costs.
+    /// Price of a controller.
     pub controller_price: Option<f64>,
-    /// What is wished.
+    /// Requirements of the array.
     pub wishes: Wishes,
-    /// What is tried.
+    /// Layouts and settings to try.
     pub choices: Choices,
-    /// What is assumed of failures.
+    /// Assumptions about failures.
     pub assumptions: Assumptions,
-    /// Runs at a time.
+    /// Number of runs at the same time.
     pub jobs: usize,
-    /// Whether what happened when is kept, for pictures.
+    /// True if the runs keep timelines for pictures.
     pub timeline: bool,
 }
 
-/// Why there is no advice.
+/// Reason why there is no advice.
 #[derive(Debug, Error)]
 pub enum AdviseError {
-    /// Nothing can meet the wishes; what could be.
+    /// Nothing meets the wishes. The message names the possible values.
     #[error("{0}")]
     Impossible(String),
     /// The stack cannot be used.
@@ -73,71 +74,73 @@ pub enum AdviseError {
 /// The advice.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Advice {
-    /// What to take and why, what comes second, and what would change that: a sentence each.
+    /// Recommendation, one sentence each: the layout and the reasons, the second choice, and the
+    /// changes that would alter the answer.
     pub recommendation: Vec<String>,
-    /// Which layout of how many drives is recommended, or comes nearest.
+    /// Layout and number of drives that are recommended, or that come nearest to the wishes.
     pub recommended: String,
-    /// What would change the answer.
+    /// Changes that would alter the answer.
     pub would_change: Vec<String>,
-    /// The answer at more than the load that was asked about.
+    /// Answer at multiples of the load.
     pub at_loads: Vec<AtLoad>,
-    /// What the chance of loss rests on.
+    /// Assumptions behind the chance of data loss.
     pub assumptions: Assumptions,
     /// The formula of the mean time to data loss.
     pub mttdl_formula: &'static str,
-    /// The same in words.
+    /// The assumptions in words.
     pub assumed: String,
-    /// What was wished.
+    /// Requirements of the array.
     pub wishes: Wishes,
     /// The best of each layout, the recommended one first.
     pub finalists: Vec<Finalist>,
-    /// What was left out before anything was run.
+    /// Layouts excluded before any run.
     pub left_out: Vec<LeftOut>,
-    /// Runs on parts of the load, and on all of it.
+    /// Number of runs on parts of the load and on the whole load.
     pub runs: usize,
-    /// The finalists, healthy, by what was wished of their speed.
+    /// Ranking of the finalists with all drives, by the wished speed.
     #[serde(flatten)]
     pub ranking: Ranking,
 }
 
-/// The best of one layout.
+/// The best candidate of one layout.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Finalist {
-    /// From 1.
+    /// Rank, from 1.
     pub place: usize,
-    /// `raid6 of 6`.
+    /// Name: `raid6 of 6`.
     pub name: String,
-    /// `raid6`.
+    /// Layout: `raid6`.
     pub layout: String,
-    /// What chunk, elevator and caches were found best, `key=value` each.
+    /// Best chunk, elevator and caches, each as `key=value`.
     pub settings: Vec<String>,
-    /// How many others could not be told from them on parts of the load; these are the best of them on all of it.
+    /// Number of other settings equally good on parts of the load. `settings` is the best
+    /// of them on the whole load.
     pub settings_alike: usize,
-    /// The memory of its controller, if it has one.
+    /// Memory of the controller, if there is one.
     pub controller: Controller,
-    /// What its volume amounts to.
+    /// Size and redundancy of the volume.
     pub volume: VolumeReport,
-    /// The price of its drives, and of its controller.
+    /// Price of the drives and the controller.
     pub price: Option<f64>,
-    /// With all drives.
+    /// Outcome with all drives.
     pub healthy: Outcome,
-    /// With one gone; `None` without redundancy.
+    /// Outcome with one failed drive; `None` without redundancy.
     pub degraded: Option<Outcome>,
-    /// While one is filled; `None` without redundancy.
+    /// Outcome during a rebuild; `None` without redundancy.
     pub rebuilding: Option<Outcome>,
-    /// The wishes that it does not meet.
+    /// Wishes missed with all drives.
     pub misses: Vec<Miss>,
-    /// Those that it meets healthy, but not with a drive gone or while one is filled.
+    /// Wishes met with all drives, but not with a failed drive or during a rebuild.
     pub misses_without_a_drive: Vec<Miss>,
-    /// What decides the chance of loss.
+    /// Parameters of the chance of data loss.
     pub redundancy: Redundancy,
-    /// The chance of loss.
+    /// Chance of data loss.
     pub loss: Loss,
-    /// The mean time to data loss in hours by its formula, with this array's numbers.
+    /// Formula of the mean time to data loss in hours, with the numbers of this array.
     pub mttdl_hours: String,
 }
 
-/// A layout with what was found best for it.
+/// A layout with its best settings.
 #[derive(Clone)]
 struct Chosen {
     arrangement: Arrangement,
@@ -146,7 +149,7 @@ struct Chosen {
     settings_alike: usize,
 }
 
-/// The advice. `progress` is told what is done.
+/// Answers a request. `progress` is called with a description of each step.
 ///
 /// # Errors
 /// Wishes that nothing can meet, a stack that cannot be used, or a run that fails.
@@ -177,7 +180,7 @@ pub fn advise(request: &Request, progress: &dyn Fn(&str)) -> Result<Advice, Advi
     let recommendation =
         words::recommendation(&finalists, &ranking, &request.wishes, &request.drive);
     let would_change = would_change(&finalists, &left_out, &request.wishes, &ranking, &at_loads);
-    // Who is first by one number is not who is recommended: the page says both.
+    // The first candidate by one number may differ from the recommended one. The page states both.
     ranking.reasons = words::reasons(&finalists, &ranking);
     ranking.verdict = words::beside(&finalists, &ranking, &request.wishes).or(ranking.verdict);
     let (wishes, assumptions) = (request.wishes, request.assumptions);
@@ -199,10 +202,11 @@ pub fn advise(request: &Request, progress: &dyn Fn(&str)) -> Result<Advice, Advi
     })
 }
 
-/// Wishes that the load or the drive know nothing of.
+/// Refuses wishes that do not apply to the load or the drive.
 fn check(request: &Request) -> Result<(), AdviseError> {
     sound(request)?;
-    // The stack's own drives may be too small for the load.
+    // The stack's own drives may be too small for the load, so the check uses the largest permitted
+    // number of drives.
     let most = request.counts.iter().copied().max().unwrap_or(1);
     let stack = Stack::load(&request.stack, &on_drives(request, "raid0", most))?;
     let load = Candidate::new(String::new(), Varied::default(), stack);
@@ -249,7 +253,7 @@ fn check(request: &Request) -> Result<(), AdviseError> {
     Ok(())
 }
 
-/// What is wrong with the numbers and names of a request.
+/// Checks the numbers and names of a request.
 fn sound(request: &Request) -> Result<(), AdviseError> {
     let Request {
         wishes,
@@ -276,7 +280,7 @@ fn sound(request: &Request) -> Result<(), AdviseError> {
     above("replace_hours", Some(assumptions.replace_hours), 0.0)?;
     once("layouts", &choices.layouts)?;
     once("controllers", &choices.controllers)?;
-    // What is found, or said under [drives] and [choices].
+    // Keys that `advise` chooses, or that belong under [drives] and [choices].
     let own = [
         "layout", "drive", "drives", "failed", "rebuild", "members", "count",
     ];
@@ -296,7 +300,7 @@ fn sound(request: &Request) -> Result<(), AdviseError> {
     Ok(())
 }
 
-/// Whether no value stands twice in a list of choices.
+/// Checks that no value occurs twice in a list of choices.
 fn once<T: PartialEq + std::fmt::Display>(key: &str, values: &[T]) -> Result<(), AdviseError> {
     let twice = values
         .iter()
@@ -309,7 +313,7 @@ fn once<T: PartialEq + std::fmt::Display>(key: &str, values: &[T]) -> Result<(),
 }
 
 impl Request {
-    /// What is compared: what was wished of the speed.
+    /// Returns the metric of the ranking, which follows from the wished speed.
     fn metric(&self) -> Metric {
         let name = match self.wishes {
             Wishes { p99: Some(_), .. }
@@ -332,8 +336,7 @@ impl Request {
         }
     }
 
-    /// The values of each key among which the best is chosen for a layout; none where the layout
-    /// has no such key.
+    /// Returns the values of each key to try for a layout; empty if the layout has no such key.
     fn values(&self, layout: &str) -> [(&'static str, Vec<String>); 4] {
         let choices = &self.choices;
         let chunks = has_chunks(layout).then(|| choices.chunks.clone());
@@ -348,7 +351,7 @@ impl Request {
         ]
     }
 
-    /// The best chunk, elevator and caches of an arrangement, and how many runs that took.
+    /// Returns the best chunk, elevator and caches of an arrangement, and the number of runs.
     fn choose(
         &self,
         arrangement: &Arrangement,
@@ -386,6 +389,7 @@ impl Request {
         for one in tuned
             .candidates
             .iter()
+            // Settings equal to the best need no run of their own.
             .filter(|one| one.rank == 1 || one.may_be_best && !one.equal_to_best)
         {
             let settings = one.varied.assignments();
@@ -408,8 +412,9 @@ impl Request {
         Ok((best, tuned.runs + made))
     }
 
-    /// The one of several settings that on all of the load is nearest to the wishes, or best by the metric, and how many
-    /// runs that took. A mean over parts is not the number of the whole: the tail of a short part is its longest request.
+    /// Runs several settings on the whole load. Returns the one nearest to the wishes, or the best
+    /// by the metric, and the number of runs. A mean over parts differs from the value on the whole
+    /// load: the tail of a short part is its longest request.
     fn best_on_all(&self, able: &[Chosen], by: Metric) -> Result<(Chosen, usize), AdviseError> {
         if let [only] = able {
             return Ok((only.clone(), 0));
@@ -455,7 +460,7 @@ impl Request {
         Ok((best, ran.len()))
     }
 
-    /// Runs each in all conditions; and the healthy runs, seed by seed.
+    /// Runs each candidate in all conditions. Also returns the runs with all drives, seed by seed.
     fn finals(
         &self,
         chosen: &[Chosen],
@@ -538,8 +543,8 @@ impl Request {
         }
     }
 
-    /// Which of the finalists would be recommended at more of the load, with all drives. Nothing where requests
-    /// come as others are answered, which cannot be hurried.
+    /// Returns the recommended finalist at multiples of the load, with all drives. Empty if
+    /// requests wait for completions, because such a load cannot be hurried.
     fn at_loads(
         &self,
         chosen: &[Chosen],
@@ -602,7 +607,7 @@ impl Request {
     }
 }
 
-/// So many times as many, rounded up.
+/// Returns `count` times `load`, rounded up.
 fn more_of(count: u32, load: f64) -> u32 {
     (f64::from(count) * load).ceil() as u32
 }

@@ -1,4 +1,4 @@
-//! What would change the answer: other wishes, with which it is found again among the same runs, and more load.
+//! Changes that would alter the answer: other wishes, evaluated on the same runs, and more load.
 
 use crate::order::{misses, order};
 use crate::words::{reached, share};
@@ -8,29 +8,30 @@ use fullstroke_measure::number;
 use fullstroke_units::{Bytes, Duration};
 use serde::Serialize;
 
-/// Layouts that were left out before anything was run, of which is said why.
+/// Largest number of sentences about layouts excluded before any run.
 const LEFT_OUT_MAX: usize = 3;
 
-/// Digits behind those of [`number`] that a wish may take to be told from others.
+/// Largest number of digits beyond those of [`number`] that may distinguish a wish from others.
 const MORE_DIGITS: usize = 6;
 
-/// The answer at more than the load that was asked about, with all drives.
+/// Answer at a multiple of the load, with all drives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AtLoad {
-    /// How many times the load; of streams, so many times as many.
+    /// Multiple of the load; for streams, multiple of their number.
     pub load: f64,
-    /// Which layout is recommended there, or comes nearest.
+    /// Layout that is recommended at this load, or that comes nearest to the wishes.
     pub recommended: String,
-    /// Whether it is the one that was recommended.
+    /// True if this layout is the recommended one at the original load.
     pub same: bool,
-    /// Whether it meets every wish with all drives.
+    /// True if this layout meets every wish with all drives.
     pub meets: bool,
-    /// The same in words.
+    /// The answer in words.
     pub sentence: String,
 }
 
 impl AtLoad {
-    /// Of the finalists in their order at this load, and in that at the load that was asked about.
+    /// Determines the answer from the finalists in their order at this load (`there`) and at the
+    /// original load.
     pub(crate) fn new(
         load: f64,
         wishes: &Wishes,
@@ -39,8 +40,9 @@ impl AtLoad {
     ) -> Option<AtLoad> {
         let first = finalists.first()?;
         let own = there.iter().find(|one| one.name == first.name);
-        // One that meets every wish with all drives is no worse an answer because a cheaper one does, too, which was
-        // left for what it does without a drive.
+        // The recommended layout stays the answer if it meets every wish with all drives. A cheaper
+        // layout may also meet every wish, but was rejected at the original load because of its
+        // behaviour without a drive.
         let best = own.filter(|own| own.misses.is_empty()).or(there.first())?;
         let same = best.name == first.name;
         let meets = best.misses.is_empty();
@@ -75,7 +77,8 @@ impl AtLoad {
     }
 }
 
-/// Other wishes with which the answer is another, what was lost by a wish alone, and what was left out.
+/// Returns sentences about other wishes that alter the answer, layouts that fail a single wish, and
+/// layouts that were excluded.
 pub(crate) fn would_change(
     finalists: &[Finalist],
     left_out: &[LeftOut],
@@ -113,7 +116,7 @@ pub(crate) fn would_change(
     sentences
 }
 
-/// The answer found again among the same runs, with other wishes.
+/// Finds the answer again from the same runs, with other wishes.
 struct Again<'a> {
     finalists: &'a [Finalist],
     ranking: &'a Ranking,
@@ -121,12 +124,13 @@ struct Again<'a> {
 }
 
 impl Again<'_> {
-    /// Who would be recommended; `None` if nobody meets every wish with all drives.
+    /// Returns the recommended finalist; `None` if no finalist meets every wish with all drives.
     fn with(&self, wishes: &Wishes) -> Option<Finalist> {
         self.answer(wishes, true)
     }
 
-    /// The same; and if what happens without a drive is not to count.
+    /// Returns the recommended finalist. If `without_a_drive` is false, the behaviour without a
+    /// drive does not count.
     fn answer(&self, wishes: &Wishes, without_a_drive: bool) -> Option<Finalist> {
         let mut able: Vec<Finalist> = self
             .finalists
@@ -147,7 +151,7 @@ impl Again<'_> {
             .filter(|best| best.misses.is_empty())
     }
 
-    /// The first of some wishes with which somebody else is recommended.
+    /// Returns the first of some wishes with which another finalist is recommended.
     fn flip<T: Copy>(
         &self,
         values: impl IntoIterator<Item = T>,
@@ -161,7 +165,8 @@ impl Again<'_> {
         })
     }
 
-    /// A wish with which `other` is recommended, in so few digits that it still is with what is printed.
+    /// Returns a wish with which `other` is recommended, with as few digits as possible. The
+    /// printed number must still give the same answer.
     fn told(&self, value: f64, wish: impl Fn(f64) -> Wishes, other: &Finalist) -> String {
         let flips = |text: &String| {
             let best = text.parse().ok().and_then(|value| self.with(&wish(value)));
@@ -179,7 +184,7 @@ impl Again<'_> {
             .unwrap_or(usual)
     }
 
-    /// Numbers of all finalists, each once, in rising order.
+    /// Returns numbers of all finalists, each once, in rising order.
     fn rising(&self, of: impl Fn(&Finalist) -> Vec<f64>) -> Vec<f64> {
         let mut values: Vec<f64> = self
             .finalists
@@ -192,7 +197,7 @@ impl Again<'_> {
         values
     }
 
-    /// What all conditions of all finalists have, in rising order.
+    /// Returns numbers of all conditions of all finalists, in rising order.
     fn rising_of_runs(&self, of: impl Fn(&Outcome) -> f64) -> Vec<f64> {
         self.rising(|one| {
             let conditions = [
@@ -213,7 +218,7 @@ impl Again<'_> {
             p99: Some(Duration::from_millis_f64(ms)),
             ..*wishes
         };
-        // A nanosecond below what one has it misses, a nanosecond above it does not.
+        // A finalist misses a wish of 2 ns less than its own value, and meets a wish of 2 ns more.
         let (below, above) = (|ms: f64| at(ms - 2e-6), |ms: f64| at(ms + 2e-6));
         let tighter = known.iter().rev().copied().filter(|ms| *ms <= own);
         let looser = known.iter().copied().filter(|ms| *ms > own);
@@ -361,14 +366,16 @@ impl Again<'_> {
         ))
     }
 
-    /// What another answer misses without a drive that the recommended one does not.
+    /// Returns a clause about a wish that another finalist misses without a drive, and that the
+    /// recommended one meets.
     fn but(&self, other: &Finalist) -> String {
         let kept = self.first.misses_without_a_drive.is_empty();
         let miss = other.misses_without_a_drive.first().filter(|_| kept);
         miss.map_or_else(String::new, |miss| format!("; but {}", miss.why))
     }
 
-    /// Who misses something only with a drive gone or while one is filled.
+    /// Returns sentences about finalists that miss a wish only with a failed drive or during a
+    /// rebuild.
     fn with_all_drives_only(&self, wishes: &Wishes) -> Vec<String> {
         let mut sentences = Vec::new();
         if let Some(other) = self
@@ -397,7 +404,7 @@ impl Again<'_> {
     }
 }
 
-/// What arithmetic says of some wishes.
+/// Returns true if a finalist meets the wishes that need no run: capacity, failures and price.
 fn is_able(one: &Finalist, wishes: &Wishes) -> bool {
     wishes
         .usable
@@ -410,7 +417,7 @@ fn is_able(one: &Finalist, wishes: &Wishes) -> bool {
             .is_none_or(|wished| one.price.is_none_or(|price| price <= wished))
 }
 
-/// By what one comes before another where both meet the wishes.
+/// Returns the advantage of one finalist over another if both meet the wishes.
 fn gain(one: &Finalist, other: &Finalist) -> String {
     if one.volume.drives < other.volume.drives {
         return format!(
@@ -459,7 +466,8 @@ mod tests {
         }
     }
 
-    /// With a 99th percentile with all drives, one while one is filled, so many drives of 100, and so many that may fail.
+    /// Returns a finalist with these 99th percentiles (with all drives; during a rebuild), this
+    /// number of drives of 100 each, and this number of survived failures.
     fn finalist(name: &str, [healthy, filled]: [f64; 2], drives: u32, survived: u32) -> Finalist {
         let partners = drives - survived;
         let bare_bytes = u64::from(partners) * 1_000_000_000_000;
@@ -538,7 +546,8 @@ mod tests {
         }
     }
 
-    /// What is said of twice the load, where these have such 99th percentiles with all drives.
+    /// Returns the answer at twice the load for two finalists with these 99th percentiles with all
+    /// drives.
     fn at_twice(first: f64, other: f64) -> AtLoad {
         let asked = [
             finalist("safe", [30.0, 50.0], 5, 1),
@@ -576,12 +585,12 @@ mod tests {
             "{}",
             other.sentence
         );
-        // Where none does, the nearest is the one that misses by least.
+        // If no finalist meets the wish, the nearest one has the smallest excess.
         assert_eq!(at_twice(70.0, 80.0).recommended, "safe");
         assert_eq!(at_twice(80.0, 70.0).recommended, "cheap");
     }
 
-    /// The names of finalists in their order by such wishes.
+    /// Returns the names of finalists in their order by these wishes.
     fn ordered(mut finalists: Vec<Finalist>, wishes: &Wishes) -> Vec<String> {
         for one in &mut finalists {
             let runs = [one.degraded.as_ref(), one.rebuilding.as_ref()];
@@ -605,10 +614,10 @@ mod tests {
             ..wishes()
         };
         assert_eq!(ordered(vec![bare(), slow()], &unsaid), ["slow", "bare"]);
-        // Nothing is wished of fewer drives either, but more are needed.
+        // No wish mentions the number of drives, so the additional drive does not count.
         let dear = finalist("dear", [20.0, 300.0], 5, 1);
         assert_eq!(ordered(vec![bare(), dear], &unsaid), ["dear", "bare"]);
-        // Who says that no drive need fail has no use for redundancy.
+        // With a wish of 0 failures, redundancy does not count.
         let none = Wishes {
             failures: Some(0),
             ..wishes()
@@ -624,7 +633,7 @@ mod tests {
         };
         let near = || finalist("near", [17.0, 73.0], 4, 1);
         assert_eq!(ordered(vec![far(), near()], &wishes()), ["near", "far"]);
-        // By how much counts more than in how many of the two conditions.
+        // The size of the excess counts more than the number of conditions with an excess.
         let both = Finalist {
             degraded: Some(outcome(60.5)),
             ..finalist("both", [17.0, 61.0], 4, 1)
@@ -662,7 +671,7 @@ mod tests {
     fn the_wishes_at_which_the_answer_is_another_are_named() {
         let said = said();
         for sentence in [
-            // 55 ms while one is filled is what the answer just meets.
+            // The answer just meets 55 ms during a rebuild.
             "If 99 % are wished within less than 55.000 ms, take quick (99 % within 20.000 ms).",
             "If 99 % within 90.000 ms are enough, take small: 3 drives do, in place of 4.",
             "If more than 3.00 TB are to be usable, take quick (4.00 TB usable).",

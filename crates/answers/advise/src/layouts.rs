@@ -1,4 +1,4 @@
-//! The layouts of so many drives, and which of them cannot be.
+//! Possible and impossible arrangements of the drives in layouts.
 
 use crate::{AdviseError, Redundancy, Request, Wishes};
 use fullstroke_lab::{Condition, LabError, Recipe, Varied, capacity};
@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// How many drives there may be: a number, or a range.
+/// Permitted number of drives: a number, or a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Text")]
 pub struct Counts {
@@ -17,10 +17,10 @@ pub struct Counts {
     most: u32,
 }
 
-/// The most drives that are tried.
+/// Largest number of drives.
 const DRIVES_MAX: u32 = 64;
 
-/// A number or a text, as people write a count.
+/// A count in a file: a number or a text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Text {
@@ -66,7 +66,7 @@ impl FromStr for Counts {
 }
 
 impl Counts {
-    /// Every number of them.
+    /// Returns every number of the range.
     pub fn each(self) -> Vec<u32> {
         assert!(
             1 <= self.least && self.least <= self.most,
@@ -78,7 +78,8 @@ impl Counts {
     }
 }
 
-/// A RAID controller between host and drives, with so much memory that a battery keeps; or none.
+/// A RAID controller between host and drives, with this much battery-backed memory; `None` means no
+/// controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Controller(pub Option<Bytes>);
@@ -121,21 +122,22 @@ impl fmt::Display for Controller {
     }
 }
 
-/// What is tried.
+/// Layouts and settings to try.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Choices {
-    /// Layouts.
+    /// Names of layouts.
     pub layouts: Vec<String>,
-    /// Sizes of chunks.
+    /// Chunk sizes.
     pub chunks: Vec<String>,
     /// Elevators of the host.
     pub elevators: Vec<String>,
-    /// Whether the drives' write caches are on.
+    /// States of the drives' write caches to try: true for on.
     pub write_caches: Vec<bool>,
-    /// Sizes of the stripe cache of layouts with parity, in stripes; 0 is none, and md has 256 unless told otherwise.
+    /// Sizes of the stripe cache of layouts with parity, in stripes. 0 means no cache; the default
+    /// of md is 256.
     pub stripe_caches: Vec<u32>,
-    /// Controllers, of which each is tried with every layout; none unless said, because one is bought.
+    /// Controllers, each tried with every layout. Default: none, because a controller costs extra.
     pub controllers: Vec<Controller>,
 }
 
@@ -153,25 +155,25 @@ impl Default for Choices {
     }
 }
 
-/// A layout of so many drives.
+/// A layout with a number of drives.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrangement {
     pub(crate) layout: String,
     pub(crate) drives: u32,
     pub(crate) controller: Controller,
     pub(crate) summary: VolumeSummary,
-    /// With the load, and the volume in place of the stack's.
+    /// Recipe with the load, and this volume in place of the stack's.
     pub(crate) recipe: Recipe,
 }
 
-/// A layout that was left out before anything was run.
+/// A layout excluded before any run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LeftOut {
-    /// The layout.
+    /// Name of the layout.
     pub layout: String,
-    /// Its drives.
+    /// Number of drives.
     pub drives: u32,
-    /// What it cannot do.
+    /// Reason of the exclusion.
     pub why: String,
 }
 
@@ -180,7 +182,7 @@ impl Arrangement {
         name(&self.layout, self.drives, self.controller)
     }
 
-    /// What its drives cost, and its controller.
+    /// Returns the price of the drives and the controller.
     pub(crate) fn price(&self, request: &Request) -> Option<f64> {
         let controller = self
             .controller
@@ -190,12 +192,13 @@ impl Arrangement {
         Some(request.drive_price? * f64::from(self.drives) + controller)
     }
 
-    /// What decides whether its data are lost.
+    /// Returns the parameters of the chance of data loss.
     pub(crate) fn redundancy(&self) -> Redundancy {
         let survived = self.summary.failures_survived;
         let drive_bytes = self.summary.raw.0 / u64::from(self.drives);
         let (partners, bare_bytes) = match self.layout.as_str() {
-            // The other half of a pair; of an odd number, half of what was lost is on each of two neighbours.
+            // The partner is the other half of a pair. With an odd number of drives, each of two
+            // neighbours holds half of the lost data.
             "raid10" => (1 + self.drives % 2, drive_bytes),
             _ => {
                 let left = self.drives.saturating_sub(survived);
@@ -211,10 +214,11 @@ impl Arrangement {
     }
 }
 
-/// What can be, and what cannot and why.
+/// Returns the possible arrangements, and the impossible ones with the reason.
 ///
 /// # Errors
-/// A stack that cannot be used with any volume, or wishes that nothing can meet: what is possible instead.
+/// A stack that cannot be used with any volume, or wishes that nothing can meet, with possible
+/// values.
 pub(crate) fn arrangements(
     request: &Request,
 ) -> Result<(Vec<Arrangement>, Vec<LeftOut>), AdviseError> {
@@ -230,7 +234,7 @@ pub(crate) fn arrangements(
                         drives,
                         why,
                     };
-                    // What a layout cannot do it cannot do behind a controller.
+                    // The same reason with another controller is not repeated.
                     if !left_out.contains(&one) {
                         left_out.push(one);
                     }
@@ -258,11 +262,12 @@ pub(crate) fn arrangements(
     }
 }
 
-/// The load on so many of the drives, laid out so.
+/// Returns the overrides for the load on `drives` drives in this layout.
 pub(crate) fn on_drives(request: &Request, layout: &str, drives: u32) -> Overrides {
     let mut overrides = request.overrides.clone();
     overrides.drive = None;
-    // So that no key of the stack's own volume is left, but what the user sets of it is.
+    // The whole volume is replaced, so that no key of the stack's own volume is left. The user's
+    // keys of the volume follow.
     let (of_volume, mut set): (Vec<String>, Vec<String>) = overrides
         .set
         .drain(..)
@@ -294,17 +299,17 @@ pub(crate) fn on_drives(request: &Request, layout: &str, drives: u32) -> Overrid
     overrides
 }
 
-/// Whether a layout deals chunks to its drives.
+/// Returns true if a layout distributes chunks over its drives.
 pub(crate) fn has_chunks(layout: &str) -> bool {
     !matches!(layout, "raid1" | "jbod" | "lzvs" | "lzvs-geo")
 }
 
-/// Whether it has parity, and may have a stripe cache.
+/// Returns true if a layout has parity, and therefore may have a stripe cache.
 pub(crate) fn has_parity(layout: &str) -> bool {
     matches!(layout, "raid4" | "raid5" | "raid6")
 }
 
-/// `raid6 of 6`, `raid6 of 6 behind 1GiB`.
+/// Returns the name: `raid6 of 6`, `raid6 of 6 behind 1GiB`.
 fn name(layout: &str, drives: u32, controller: Controller) -> String {
     let behind = controller
         .0
@@ -319,7 +324,7 @@ fn arrangement(
     controller: Controller,
 ) -> Result<Arrangement, AdviseError> {
     let mut overrides = on_drives(request, layout, drives);
-    // Its other keys are those that a controller has unless said: half of the memory for writes, written back.
+    // The other keys keep the defaults of a controller: half of the memory for writes, write-back.
     let table = controller
         .0
         .map(|memory| format!("controller={{memory={}}}", quoted(&memory.to_string())));
@@ -348,7 +353,7 @@ fn arrangement(
     })
 }
 
-/// What is wrong with a layout, without the key that advice has set for it.
+/// Returns the error of a layout, without a key that `advise` has set itself.
 fn in_short(error: &AdviseError) -> String {
     match error {
         AdviseError::Stack(error) | AdviseError::Lab(LabError::Stack(error)) => {
@@ -366,7 +371,7 @@ fn in_short(error: &AdviseError) -> String {
     }
 }
 
-/// A text of TOML.
+/// Returns a TOML string.
 fn quoted(text: &str) -> String {
     let escaped: String = text
         .chars()
@@ -378,7 +383,7 @@ fn quoted(text: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-/// The first wish that an arrangement cannot meet, whatever the load, and why.
+/// Returns the first wish that an arrangement cannot meet with any load, and the reason.
 fn missing(request: &Request, arrangement: &Arrangement) -> Option<(&'static str, String)> {
     let Wishes {
         usable,
@@ -421,7 +426,7 @@ fn missing(request: &Request, arrangement: &Arrangement) -> Option<(&'static str
     }
 }
 
-/// Why nothing can meet the wishes, and what could be.
+/// Returns the reason why nothing meets the wishes, with possible values.
 fn possible(request: &Request, seen: &[(Arrangement, &'static str)]) -> String {
     let counts = match request.counts.as_slice() {
         [one] => one.to_string(),
@@ -535,7 +540,7 @@ mod tests {
         ));
         let other = stack_of(&request(&["raid5"], 4, &[]));
         assert_ne!(kept.digest(), other.digest());
-        // A layout without parity has no such cache.
+        // A layout without parity has no stripe cache.
         let mirror = stack_of(&request(&["raid10"], 4, &["volume.stripe_cache=256"]));
         assert_eq!(
             mirror.digest(),

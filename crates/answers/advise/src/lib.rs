@@ -1,19 +1,20 @@
-//! Which layout for these drives, this load and these wishes.
+//! Recommends a layout for given drives, a load and wishes.
 //!
-//! [`advise`] leaves out by arithmetic what cannot be, lets chunks, elevators and caches of each layout that is
-//! left race on parts of the load, runs the best of each layout on all of it, healthy, with a drive gone
-//! and while one is rebuilt, and says which to take, why, what comes second and what would change that.
+//! [`advise`] first excludes impossible layouts by arithmetic. Chunks, elevators and caches of each
+//! remaining layout race on parts of the load. The best candidate of each layout runs on the whole
+//! load with all drives, with a failed drive, and during a rebuild. The result is a recommendation
+//! with its reasons, the second choice, and the changes that would alter the answer.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `wishes.rs` | what is wished, as a file |
-//! | `layouts.rs` | the layouts of so many drives, and which of them cannot be |
+//! | `wishes.rs` | the wish file |
+//! | `layouts.rs` | layouts with numbers of drives, possible and impossible |
 //! | `advise.rs` | races and runs |
-//! | `outcome.rs` | what a run came to beside the wishes |
-//! | `order.rs` | who comes before whom |
-//! | `loss.rs` | the chance that data are lost |
+//! | `outcome.rs` | outcome of a run in comparison with the wishes |
+//! | `order.rs` | the order of finalists |
+//! | `loss.rs` | the chance of data loss |
 //! | `words.rs` | the recommendation in sentences |
-//! | `changes.rs` | what would change it |
+//! | `changes.rs` | changes that would alter the answer |
 
 mod advise;
 mod changes;

@@ -1,40 +1,42 @@
-//! The chance that data are lost: the mean time to data loss of Chen, Lee, Gibson, Katz and Patterson,
-//! "RAID: High-performance, reliable secondary storage", ACM Computing Surveys 26(2), 1994, section 3.4,
-//! with sectors that cannot be read while no redundancy is left.
+//! The chance of data loss: the mean time to data loss of Chen, Lee, Gibson, Katz and Patterson,
+//! "RAID: High-performance, reliable secondary storage", ACM Computing Surveys 26(2), 1994, section
+//! 3.4, extended by unreadable sectors while no redundancy is left.
 //!
-//! Drives fail independently at a constant rate `1 / MTTF`; one that has failed is replaced and filled within a time
-//! `R`. Of `n` drives of which `f` may fail, data are lost at the rate
+//! Drives fail independently at a constant rate `1 / MTTF`. A failed drive is replaced and rebuilt
+//! within a time `R`. If `f` of `n` drives may fail, data are lost at the rate
 //!
 //! ```text
 //! n / MTTF  x  (n - 1) R / MTTF  x ... (f factors in all)  x  (p R / MTTF + h)
 //! ```
 //!
-//! where `p` drives hold what has no copy left then, and `h` is the chance that one of the bits without a copy cannot be
-//! read: `1 - (1 - 1/B)^bits`, one bit in `B` being unreadable. Without redundancy it is `n / MTTF`.
+//! Here `p` is the number of drives with data that have no copy left. `h` is the chance that one of
+//! the bits without a copy is unreadable: `1 - (1 - 1/B)^bits` if one bit in `B` is unreadable.
+//! Without redundancy the rate is `n / MTTF`.
 //!
-//! Field data show 2 to 1500 times as many double failures as this estimate has (Elerath and Pecht, "A highly
-//! accurate method for assessing reliability of RAID", IEEE Transactions on Computers 58(3), 2009): failures are
-//! not independent, and rates not constant. It compares layouts; it promises nothing.
+//! Field data show 2 to 1500 times as many double failures as this estimate (Elerath and Pecht, "A
+//! highly accurate method for assessing reliability of RAID", IEEE Transactions on Computers 58(3),
+//! 2009): failures are not independent, and rates are not constant. The estimate compares layouts;
+//! it promises nothing.
 
 use serde::{Deserialize, Serialize};
 
 /// Hours in a year of 365.25 days.
 const YEAR_HOURS: f64 = 8766.0;
 
-/// The mean time to data loss of an array with redundancy, as the module's comment has it.
+/// Formula of the mean time to data loss of an array with redundancy, see the module's comment.
 pub const FORMULA: &str = "1 / (n / MTTF x (n - 1) R / MTTF x ... (f factors) x (p R / MTTF + 1 - (1 - 1/B)^bits)): n drives of which f may fail, \
      R hours from a failure until another drive is filled, p drives that hold what has no copy left then, so many bits, one in B unreadable; \
      MTTF / n without redundancy";
 
-/// What is assumed of drives, and of who replaces them.
+/// Assumptions about drives and their replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Assumptions {
-    /// Mean time to failure of a drive, in hours, as data sheets say it.
+    /// Mean time to failure of a drive, in hours, from the data sheet. Default 10^6.
     pub mttf_hours: f64,
-    /// One bit in so many cannot be read, as data sheets say it.
+    /// Number of bits of which one is unreadable, from the data sheet. Default 10^15.
     pub unreadable_bits: f64,
-    /// Hours until another drive stands in the place of one that has failed.
+    /// Hours until a failed drive is replaced. Default 24.
     pub replace_hours: f64,
 }
 
@@ -49,34 +51,34 @@ impl Default for Assumptions {
     }
 }
 
-/// What of an array decides whether data are lost.
+/// Parameters of an array that determine the chance of data loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Redundancy {
-    /// Its drives.
+    /// Number of drives.
     pub drives: u32,
-    /// How many may fail, whichever they are.
+    /// Number of drive failures without loss in the worst case.
     pub survived: u32,
-    /// Drives that hold what has no copy left once so many have failed.
+    /// Number of drives with data without a copy after so many failures.
     pub partners: u32,
-    /// Bytes that have no copy left then.
+    /// Bytes without a copy after so many failures.
     pub bare_bytes: u64,
 }
 
-/// How likely data are lost.
+/// Chance of data loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Loss {
     /// Mean time to data loss, in years.
     pub mttdl_years: f64,
-    /// The chance of a loss within a year.
+    /// Chance of data loss within a year.
     pub chance_a_year: f64,
-    /// The chance that a sector cannot be read once no redundancy is left: of a rebuild that fails by that.
+    /// Chance of an unreadable sector once no redundancy is left, which makes the rebuild fail.
     pub unreadable_chance: f64,
-    /// From the failure of a drive until another one is filled.
+    /// Hours from the failure of a drive until the replacement is rebuilt.
     pub repair_hours: f64,
 }
 
-/// The terms of the rate of loss, per hour: how often a first drive fails, with which chance each further one that may
-/// fail does before the first is filled, and with which chance data are gone then.
+/// Terms of the loss rate per hour: the failure rate of a first drive; the chance that each further
+/// permitted drive fails before the first is rebuilt; and the chance that data are then lost.
 struct Terms {
     first: f64,
     further: Vec<f64>,
@@ -109,6 +111,7 @@ impl Terms {
                 .map(|gone| another(drives.saturating_sub(gone)))
                 .collect(),
             another: another(partners),
+            // The logarithm form keeps the digits of 1/B, which `1 - 1/B` would lose to rounding.
             unreadable: -(bits * (-1.0 / assumed.unreadable_bits).ln_1p()).exp_m1(),
         }
     }
@@ -117,6 +120,7 @@ impl Terms {
         match survived {
             0 => self.first,
             _ => {
+                // The sum of both chances is exact only for small chances and may exceed 1.
                 let gone = (self.another + self.unreadable).min(1.0);
                 self.first * self.further.iter().product::<f64>() * gone
             }
@@ -124,7 +128,7 @@ impl Terms {
     }
 }
 
-/// How likely data of an array are lost whose drives are filled in `rebuild_hours`.
+/// Returns the chance of data loss of an array whose drives are rebuilt in `rebuild_hours`.
 pub fn loss(array: Redundancy, assumed: Assumptions, rebuild_hours: f64) -> Loss {
     let survived = array.survived;
     let repair_hours = assumed.replace_hours + rebuild_hours;
@@ -146,7 +150,7 @@ pub fn loss(array: Redundancy, assumed: Assumptions, rebuild_hours: f64) -> Loss
     }
 }
 
-/// The mean time to data loss in hours as [`FORMULA`] has it, with an array's own numbers.
+/// Returns the mean time to data loss in hours as [`FORMULA`] with the numbers of an array.
 pub(crate) fn with_numbers(array: Redundancy, assumed: Assumptions, loss: Loss) -> String {
     let Redundancy {
         drives,
@@ -211,7 +215,7 @@ mod tests {
         }
     }
 
-    /// The value of a formula of numbers, `x`, `/`, `+` and parentheses.
+    /// Returns the value of a formula of numbers, `x`, `/`, `+` and parentheses.
     fn value(text: &str) -> f64 {
         let text = text.trim();
         let mut depth = 0;
@@ -229,7 +233,7 @@ mod tests {
                 .find(|(place, letter)| *place > 0 && of.contains(letter));
             last.map(|(place, letter)| (value(&text[..*place]), *letter, value(&text[place + 1..])))
         };
-        // A sign of an exponent has no blanks around it, so that numbers are tried first.
+        // The sign of an exponent has no blanks around it, so numbers are tried first.
         let number = || text.parse::<f64>().ok();
         if let Some(number) = number() {
             return number;

@@ -1,12 +1,13 @@
-//! Who comes before whom.
+//! The order of finalists.
 
 use crate::outcome::Condition;
 use crate::{Finalist, Miss, Outcome, Wishes};
 use fullstroke_lab::{Ranked, Ranking};
 use std::cmp::Ordering;
 
-/// The wishes that are not met with all drives, and those that are then, but not with one gone or while one is filled.
-/// What survives no failure misses something without a drive, unless no failure is what was wished.
+/// Returns the wishes that are missed with all drives. Also returns the wishes that are met with
+/// all drives, but missed with a failed drive or during a rebuild. An array that survives no
+/// failure has a miss without a drive, unless the wish is 0 failures.
 pub(crate) fn misses(
     wishes: &Wishes,
     healthy: &Outcome,
@@ -30,8 +31,9 @@ pub(crate) fn misses(
     (misses, without)
 }
 
-/// How far an array is from the wishes with a drive gone and while one is filled: whether its data are lost, how many
-/// wishes it misses in either, and by how much in both. The lesser comes first.
+/// Distance of an array from the wishes with a failed drive and during a rebuild: loss of data,
+/// number of missed wishes in either condition, and excess in both. Fields are compared in this
+/// order, and less is better.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) struct Without {
     pub(crate) is_lost: bool,
@@ -63,13 +65,14 @@ impl Without {
     }
 }
 
-/// Those that meet most wishes with all drives first; where they meet all, those that miss least without one, and of these
-/// those with the fewest drives, and without a controller; then, where speed was wished, those whose data are lost least
-/// likely. Where wishes are missed with all drives, those that miss them by least. Else the fastest.
+/// Orders finalists by the number of wishes met with all drives. If all wishes are met, the smaller
+/// distance without a drive comes first, then fewer drives, then no controller. If speed is wished,
+/// the smaller chance of data loss follows. If wishes are missed with all drives, the smaller
+/// excess comes first. Remaining ties are ordered by the ranking.
 pub(crate) fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranking) {
     let rank =
         |finalist: &Finalist| ranked(ranking, finalist).map_or(usize::MAX, |ranked| ranked.rank);
-    // Drives are saved only where the wishes are met.
+    // Fewer drives count only if the wishes are met.
     let cost = |one: &Finalist| (one.volume.drives, one.controller.0.is_some());
     finalists.sort_by(|one, other| {
         let fewer = one.misses.len().cmp(&other.misses.len());
@@ -99,7 +102,7 @@ pub(crate) fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranki
     }
 }
 
-/// The healthy run of a finalist, among all others.
+/// Returns the run with all drives of a finalist in the ranking.
 pub(crate) fn ranked<'a>(ranking: &'a Ranking, finalist: &Finalist) -> Option<&'a Ranked> {
     ranking
         .candidates

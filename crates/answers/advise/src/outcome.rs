@@ -1,39 +1,39 @@
-//! What a run came to beside the wishes.
+//! Outcome of a run in comparison with the wishes.
 
 use crate::Wishes;
 use fullstroke_lab::Ran;
 use fullstroke_measure::{Report, number};
 use serde::Serialize;
 
-/// What an array did in one condition.
+/// Outcome of an array in one condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Mean response time.
+    /// Mean response time, in ms.
     pub mean_ms: f64,
-    /// 99th percentile.
+    /// 99th percentile of the response time, in ms.
     pub p99_ms: f64,
-    /// Read and written, in 10^6 bytes a second.
+    /// Bytes read and written, in 10^6 bytes per second.
     pub mb_per_s: f64,
-    /// Of all drives, where their file says it.
+    /// Mean power of all drives, in watts; `None` without power figures.
     pub mean_w: Option<f64>,
-    /// The share of the load that is carried.
+    /// Carried share of the load, 0 to 1.
     pub carried_share: f64,
-    /// Whether every request was served.
+    /// True if every request was served.
     pub complete: bool,
-    /// Of all runs, where the load is one of streams.
+    /// Underruns of all runs; `None` unless the load consists of streams.
     pub underruns: Option<u64>,
-    /// Until a new member is filled, beside the load.
+    /// Hours until a new member is rebuilt while the load runs.
     pub rebuild_hours: Option<f64>,
 }
 
-/// A wish that is not met.
+/// A missed wish.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Miss {
-    /// Its key.
+    /// Key of the wish.
     pub wish: &'static str,
-    /// What there is, in words.
+    /// Actual value, in words.
     pub why: String,
-    /// In which condition.
+    /// Condition of the miss.
     pub condition: Condition,
 }
 
@@ -43,14 +43,14 @@ pub struct Miss {
 pub enum Condition {
     /// All drives are there.
     Healthy,
-    /// One is gone.
+    /// One drive has failed.
     Degraded,
-    /// One is new, and is filled.
+    /// One drive is new, and a rebuild runs.
     Rebuilding,
 }
 
 impl Miss {
-    /// What an array without redundancy is without a drive.
+    /// Returns the miss of an array without redundancy when a drive fails.
     pub(crate) fn lost() -> Miss {
         let why = "with a drive gone its data are lost".to_owned();
         Miss {
@@ -60,7 +60,7 @@ impl Miss {
         }
     }
 
-    /// The wish, and in which condition it is missed, in few words.
+    /// Returns the wish and the condition of the miss as short text.
     pub fn in_short(&self) -> String {
         match self.condition {
             Condition::Healthy => self.wish.to_owned(),
@@ -71,10 +71,11 @@ impl Miss {
 }
 
 impl Outcome {
-    /// Of one candidate: means over its runs, one a seed, and the underruns of all.
+    /// Creates the outcome of one candidate: means over its runs, one per seed, and the underruns
+    /// of all runs.
     pub(crate) fn new(ran: &[Ran]) -> Outcome {
         let reports = || ran.iter().map(|ran| &ran.measured.report);
-        // One seed's number stays that number, to the bit.
+        // With one seed the mean equals the value exactly, to the bit.
         let mean = |of: &dyn Fn(&Report) -> f64| reports().map(of).sum::<f64>() / ran.len() as f64;
         let all = |of: &dyn Fn(&Report) -> Option<f64>| {
             let known: Option<Vec<f64>> = reports().map(of).collect();
@@ -109,8 +110,8 @@ impl Outcome {
         }
     }
 
-    /// By how much it misses the wishes about work: the sum of what is wished and not there, each as a share of the wish;
-    /// of streams, the underruns of each. Zero if all are met.
+    /// Returns the distance from the wishes about work: the sum of the missing amounts, each as a
+    /// share of the wish. Streams count with the underruns per stream. Zero if all wishes are met.
     pub(crate) fn shortfall(&self, wishes: &Wishes) -> f64 {
         let over = |is: f64, wished: f64| (is / wished - 1.0).max(0.0);
         let p99 = wishes
@@ -130,7 +131,7 @@ impl Outcome {
         p99 + mb_per_s + watts + streams + over(1.0, self.carried_share)
     }
 
-    /// The wishes about work that it does not meet in a condition.
+    /// Returns the missed wishes about work in a condition.
     pub(crate) fn misses(&self, wishes: &Wishes, condition: Condition) -> Vec<Miss> {
         let mut misses = Vec::new();
         let when = match condition {
@@ -187,7 +188,7 @@ impl Outcome {
     }
 }
 
-/// Two different numbers, with as many digits as it takes to see that they are.
+/// Returns two different numbers with enough digits to show the difference.
 fn apart(numbers: [f64; 2]) -> [String; 2] {
     match numbers.map(number) {
         [one, other] if one == other => numbers.map(|number| number.to_string()),

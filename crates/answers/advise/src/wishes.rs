@@ -1,4 +1,4 @@
-//! What is wished, as a file.
+//! The wish file.
 
 use crate::{Assumptions, Choices, Counts};
 use fullstroke_contract::{Reason, reason};
@@ -8,28 +8,28 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What an array has to do. What is not said is not wished.
+/// Requirements of an array. An absent key is no requirement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wishes {
-    /// What can be stored, at least.
+    /// Least usable capacity.
     pub usable: Option<Bytes>,
-    /// The 99th percentile of response times, at most.
+    /// Largest 99th percentile of response times.
     pub p99: Option<Duration>,
-    /// Media streams that play without an underrun.
+    /// Number of media streams that play without an underrun.
     pub streams: Option<u32>,
-    /// Read and written, in 10^6 bytes a second, at least.
+    /// Least throughput of reads and writes, in 10^6 bytes per second.
     pub mb_per_s: Option<f64>,
-    /// Drives that may fail, whichever they are.
+    /// Number of drive failures without loss in the worst case.
     pub failures: Option<u32>,
-    /// Mean power of all drives, at most.
+    /// Largest mean power of all drives, in watts.
     pub watts: Option<f64>,
-    /// The price of all drives, at most.
+    /// Largest price of all drives.
     pub price: Option<f64>,
 }
 
 impl Wishes {
-    /// Whether some of them are of speed.
+    /// Returns true if a wish concerns speed.
     pub(crate) fn of_speed(&self) -> bool {
         self.p99.is_some() || self.streams.is_some() || self.mb_per_s.is_some()
     }
@@ -39,13 +39,13 @@ impl Wishes {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drives {
-    /// A name of the library, or a drive file, relative to the wish file.
+    /// Name of the library, or a drive file, relative to the wish file.
     pub model: Option<String>,
-    /// How many: a number, or a range such as "4..8".
+    /// Number of drives: a number, or a range such as "4..8".
     pub count: Option<Counts>,
-    /// What one costs, in any currency.
+    /// Price of a drive, in any currency.
     pub price: Option<f64>,
-    /// What a controller costs, where some are tried.
+    /// Price of a controller, if controllers are tried.
     pub controller_price: Option<f64>,
 }
 
@@ -53,30 +53,32 @@ pub struct Drives {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WishFile {
-    /// For people.
+    /// Title of the file.
     #[serde(default)]
     pub title: String,
-    /// The stack file whose workload and hosts are the load, relative to this file. Its volume is left out.
+    /// Stack file with the workload and the hosts of the load, relative to this file. The volume of
+    /// the stack is ignored.
     pub stack: PathBuf,
-    /// A mix in place of the stack's workload: as `[[workloads]]` of a stack, a trace unless `kind` says otherwise, named
-    /// as its file unless `name` does; `path` is relative to this file.
+    /// A mix that replaces the stack's workload, in the format of `[[workloads]]` of a stack.
+    /// Default of `kind`: a trace. Default of `name`: the name of the file. `path` is relative to
+    /// this file.
     #[serde(default)]
     pub load: Vec<Map<String, Value>>,
-    /// What there is to build of.
+    /// Available drives.
     #[serde(default)]
     pub drives: Drives,
-    /// What is wished.
+    /// Requirements of the array.
     #[serde(default)]
     pub wishes: Wishes,
-    /// What is tried.
+    /// Layouts and settings to try.
     #[serde(default)]
     pub choices: Choices,
-    /// What is assumed of failures.
+    /// Assumptions about failures.
     #[serde(default)]
     pub assumptions: Assumptions,
 }
 
-/// A wish file that cannot be used.
+/// Error of a wish file.
 #[derive(Debug, Error)]
 pub enum WishError {
     /// The file cannot be read.
@@ -84,15 +86,15 @@ pub enum WishError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// The file is no TOML, or has other keys or values than those that are known.
+    /// The file is no TOML, or has unknown keys or values.
     #[error("{}: {}", path.display(), source.to_string().trim_end())]
     Toml {
         /// The file.
         path: PathBuf,
-        /// What was found, with its line.
+        /// Error with its line.
         source: toml::de::Error,
     },
     /// A load cannot be used.
@@ -100,16 +102,17 @@ pub enum WishError {
     Load {
         /// The file.
         path: PathBuf,
-        /// What was found, what was expected.
+        /// Message with the found and the expected value.
         reason: Reason,
     },
 }
 
 impl WishFile {
-    /// Reads a wish file; `None` if `path` is another one, as a stack file, which has no key `stack`.
+    /// Reads a wish file; `None` if `path` is a file of another kind, such as a stack file, which
+    /// has no key `stack`.
     ///
     /// # Errors
-    /// What is wrong with it, with its line.
+    /// The mistake with its line.
     pub fn read(path: &Path) -> Result<Option<WishFile>, WishError> {
         let text = std::fs::read_to_string(path).map_err(|source| WishError::Read {
             path: path.to_owned(),
@@ -144,7 +147,8 @@ impl WishFile {
     }
 }
 
-/// One of a mix with its kind, its name, and its file as seen from the current folder.
+/// Completes a workload of a mix with its kind, its name, and its path relative to the current
+/// folder.
 fn complete(one: &mut Map<String, Value>, folder: &Path) -> Result<(), Reason> {
     one.entry("kind").or_insert_with(|| json!("trace"));
     let Some(path) = one.get("path") else {

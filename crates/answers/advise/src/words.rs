@@ -1,4 +1,5 @@
-//! The recommendation in sentences. Each follows from what was run; one whose premise does not hold is not said.
+//! The recommendation in sentences. Each sentence follows from the runs. A sentence is left out if
+//! its premise does not hold.
 
 use crate::order::{Without, ranked};
 use crate::{Assumptions, FORMULA, Finalist, Miss, Outcome, Wishes};
@@ -6,15 +7,16 @@ use fullstroke_counters::Counter;
 use fullstroke_lab::{Ranking, Reason, capacity};
 use fullstroke_measure::{Significance, number, parity_in_words};
 
-/// Parts of the response time that are named.
+/// Number of parts of the response time in a sentence.
 const PARTS_NAMED: usize = 2;
 
-/// Where requests come at random, queues have the share of the response time that drives are busy (M/M/1). From so many
-/// times that on, and at least this share, they are said to come in bursts. Chosen.
+/// With random arrivals, the share of queues in the response time equals the utilisation of the
+/// drives (M/M/1). From this multiple on, and from the share `BURSTS_SHARE` on, the text says that
+/// requests come in bursts. Both values are chosen.
 const BURSTS_TIMES: f64 = 2.0;
 const BURSTS_SHARE: f64 = 0.5;
 
-/// What the chance of loss rests on.
+/// Returns the assumptions behind the chance of data loss.
 pub(crate) fn assumed(assumptions: &Assumptions) -> String {
     format!(
         "The mean time to data loss is {FORMULA} (Chen et al., ACM Computing Surveys 26(2), 1994). MTTF is {:.0} hours, B is {:.0e}, and R is {} hours until another drive stands in \
@@ -24,7 +26,7 @@ pub(crate) fn assumed(assumptions: &Assumptions) -> String {
     )
 }
 
-/// What to take and why, and what comes second.
+/// Returns the recommended layout with the reasons, and the second choice.
 pub(crate) fn recommendation(
     finalists: &[Finalist],
     ranking: &Ranking,
@@ -137,7 +139,7 @@ fn wishes_met(first: &Finalist) -> String {
     }
 }
 
-/// What it does with all drives.
+/// Returns the speed with all drives.
 fn speed(first: &Finalist, wishes: &Wishes) -> String {
     let Outcome {
         mean_ms,
@@ -167,7 +169,7 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
     words + "."
 }
 
-/// What a run reached of what is wished of its speed.
+/// Returns the values of a run for the wished kinds of speed.
 pub(crate) fn reached(outcome: &Outcome, wishes: &Wishes) -> String {
     match (wishes, outcome.underruns) {
         (
@@ -210,7 +212,7 @@ fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
     )
 }
 
-/// The largest parts of the mean response time.
+/// Returns the largest parts of the mean response time.
 fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
     let report = &ranked(ranking, first)?.report;
     let mut parts = report.times.time_ms.named();
@@ -262,7 +264,8 @@ pub(crate) fn share(chance: f64) -> String {
     }
 }
 
-/// Why `other` comes behind `first`: the first rule of the order that tells them apart.
+/// Returns the reason why `other` comes after `first`: the first rule of the order that
+/// distinguishes both.
 fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishes) -> String {
     if other.misses.len() > first.misses.len()
         && let Some(miss) = other
@@ -334,7 +337,8 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
     }
 }
 
-/// Why `other` comes behind `first` by what both miss with a drive gone and while one is filled.
+/// Returns the reason why `other` comes after `first` if both miss wishes with a failed drive or
+/// during a rebuild.
 fn farther_without_a_drive(first: &Finalist, other: &Finalist, wishes: &Wishes) -> Option<String> {
     let (own, theirs) = (Without::new(first, wishes), Without::new(other, wishes));
     if own >= theirs {
@@ -372,7 +376,8 @@ fn farther_without_a_drive(first: &Finalist, other: &Finalist, wishes: &Wishes) 
     }
 }
 
-/// Whom the first is held against: the second, and the best of each other layout.
+/// Returns the finalists that are compared with the first: the second, and the best of each other
+/// layout.
 fn rivals(finalists: &[Finalist]) -> Vec<&Finalist> {
     let mut rivals: Vec<&Finalist> = finalists.get(1).into_iter().collect();
     for one in finalists.iter().skip(2) {
@@ -384,8 +389,9 @@ fn rivals(finalists: &[Finalist]) -> Vec<&Finalist> {
     rivals
 }
 
-/// Why the first answers sooner than a rival, from what both runs counted; and where the rival does, or none does, by
-/// what it lost all the same.
+/// Returns the reason why the first answers sooner than a rival, from the counts of both runs. If
+/// the rival is faster, or there is no such reason, the text names the rule by which the rival
+/// lost.
 fn why_not(
     head: &str,
     first: &Finalist,
@@ -410,7 +416,7 @@ fn reason(first: &Finalist, rival: &Finalist, ranking: &Ranking) -> Option<Reaso
     Reason::between(ranked(ranking, first)?, ranked(ranking, rival)?)
 }
 
-/// Why the first answers sooner or later than those that it is held against.
+/// Returns the reasons why the first answers sooner or later than its rivals.
 pub(crate) fn reasons(finalists: &[Finalist], ranking: &Ranking) -> Vec<Reason> {
     let Some(first) = finalists.first() else {
         return Vec::new();
@@ -421,7 +427,8 @@ pub(crate) fn reasons(finalists: &[Finalist], ranking: &Ranking) -> Vec<Reason> 
         .collect()
 }
 
-/// Where another one than the recommended is first by the number that candidates are ranked by: both, and why.
+/// Returns a sentence if another finalist than the recommended one is first by the ranking's
+/// metric. The sentence names both, and the reason.
 pub(crate) fn beside(finalists: &[Finalist], ranking: &Ranking, wishes: &Wishes) -> Option<String> {
     let first = finalists.first()?;
     let best = ranking

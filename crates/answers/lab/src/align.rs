@@ -1,5 +1,5 @@
-//! What it costs to move the files of a stack onto tracks, and what that brings: both
-//! simulated below the page cache, on the stack's own layers.
+//! Cost and gain of moving the files of a stack onto tracks. Both are simulated on the stack's own
+//! layers below the page cache.
 
 use fullstroke_contract::{Extent, Operation, SourceError};
 use fullstroke_files::aligner::{Layout, Move, Moves, used};
@@ -19,13 +19,13 @@ use thiserror::Error;
 /// Confidence of all intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// Why files could not be aligned, or the moves not simulated.
+/// Reason why files could not be aligned, or the moves not simulated.
 #[derive(Debug, Error)]
 pub enum AlignError {
     /// The stack cannot be used.
     #[error(transparent)]
     Stack(#[from] StackError),
-    /// The file system has no files, or none that can be moved.
+    /// The file system has no files, or none can be moved.
     #[error("host.files: {0}")]
     Files(#[from] FileError),
     /// An operation of the script failed.
@@ -42,7 +42,7 @@ pub enum AlignError {
     Lost(u64),
 }
 
-/// A stack's files, and the plan that aligns them.
+/// Files of a stack and the plan to align them.
 pub struct Alignable<'a> {
     stack: &'a Stack,
     system: Box<dyn FileSystem>,
@@ -50,56 +50,57 @@ pub struct Alignable<'a> {
     moves: Moves,
 }
 
-/// How files are read to see what the moves bring: each wholly, from its beginning.
+/// Reads to measure the gain: each file is read completely, from the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Programme {
-    /// Files that are read at once.
+    /// Number of files read at the same time.
     pub readers: u32,
-    /// Files that are read in a round, chosen at random: each as likely as the others.
+    /// Number of files read in a round. Each read chooses a file at random, with equal
+    /// probability.
     pub files: u32,
-    /// Rounds, each with other files.
+    /// Number of rounds. Each round chooses other files.
     pub rounds: u32,
-    /// The longest request.
+    /// Length of the longest request.
     pub request: Bytes,
 }
 
-/// What the moves take.
+/// Cost of the moves.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
-    /// Files that are moved.
+    /// Number of moved files.
     pub files: u64,
-    /// What is read, and written again.
+    /// Bytes read and written again.
     pub bytes: Bytes,
-    /// Pages of metadata that are written anew: of mappings, inodes, and free space.
+    /// Number of rewritten metadata pages: mappings, inodes, and maps of free space.
     pub metadata_pages: u64,
-    /// How long it takes, with nothing beside it.
+    /// Simulated seconds of all moves, without other load.
     pub seconds: f64,
 }
 
-/// What they bring.
+/// Gain of the moves.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// Milliseconds to read a file before, the mean of the rounds.
+    /// Mean time to read a file before the moves, in ms; the mean of the rounds.
     pub before_ms: f64,
-    /// Half the width of the 95 % interval.
+    /// Half the width of the 95 % interval of `before_ms`.
     pub before_half_width_ms: Option<f64>,
-    /// Afterwards.
+    /// Mean time to read a file after the moves, in ms.
     pub after_ms: f64,
-    /// Half the width of its interval.
+    /// Half the width of the 95 % interval of `after_ms`.
     pub after_half_width_ms: Option<f64>,
-    /// Before less afterwards, round by round.
+    /// Time before the moves less the time after the moves, paired round by round.
     pub saved_ms: Difference,
-    /// After how many files read the moves have paid; `None` if never, or if that is not
-    /// sure.
+    /// Number of file reads after which the moves have paid for their cost. `None` if the moves
+    /// save nothing, or if the saving may be chance.
     pub pays_after_files: Option<u64>,
 }
 
 impl<'a> Alignable<'a> {
-    /// The files as the stack's programs find them, after the operations of `script`,
-    /// and where they should lie.
+    /// Finds the files after the operations of `script`, as the programs of the stack see the
+    /// files, and plans the moves.
     ///
     /// # Errors
-    /// A stack without files, or without tracks; operations that fail.
+    /// A stack without files or tracks, and failed operations of the script.
     pub fn new(stack: &'a Stack, script: Option<&Script>) -> Result<Alignable<'a>, AlignError> {
         let mut found = stack.files()?;
         if let Some(script) = script {
@@ -125,22 +126,22 @@ impl<'a> Alignable<'a> {
         })
     }
 
-    /// The plan.
+    /// Returns the plan of moves.
     pub fn moves(&self) -> &Moves {
         &self.moves
     }
 
-    /// The files as they lie before, by index.
+    /// Returns the files at their places before the moves, by index.
     pub fn files(&self) -> &[Laid] {
         &self.files
     }
 
-    /// Carries the moves out: one file after the other, each read and written at its new
-    /// place, flushed, and then the metadata written that map it, its inode, and what says which
-    /// pages are free, in place.
+    /// Simulates the moves, one file after the other. Each file is read, written at the new place
+    /// and flushed. Then the metadata are written in place: the mapping of the file, the inode, and
+    /// the maps of free pages.
     ///
     /// # Errors
-    /// Of the stack, or of the run.
+    /// Errors of the stack or of the run.
     pub fn cost(&mut self, request: Bytes) -> Result<Cost, AlignError> {
         let mut jobs = Vec::new();
         let (mut pages, mut metadata_pages) = (0, 0);
@@ -163,10 +164,10 @@ impl<'a> Alignable<'a> {
         })
     }
 
-    /// Reads the same files before and after. `cost` is what they have to win back.
+    /// Reads the same files before and after the moves. The saved time must win back `cost`.
     ///
     /// # Errors
-    /// Of the stack, or of a run.
+    /// Errors of the stack or of a run.
     pub fn gain(&self, programme: Programme, cost: &Cost) -> Result<Gain, AlignError> {
         let mut rounds = Vec::new();
         for round in 0..programme.rounds {
@@ -199,7 +200,8 @@ fn gained(rounds: &[(f64, f64)], programme: Programme, cost: &Cost) -> Gain {
     let surely = saved_ms
         .half_width
         .is_some_and(|half_width| saved_ms.value > half_width);
-    // So many are read at once, and each is done sooner by that.
+    // `readers` files are read at the same time, so one file shortens the elapsed time by its
+    // saving divided by `readers`.
     let each_s = saved_ms.value / 1e3 / f64::from(programme.readers);
     Gain {
         before_ms: mean(&before),
@@ -211,7 +213,7 @@ fn gained(rounds: &[(f64, f64)], programme: Programme, cost: &Cost) -> Gain {
     }
 }
 
-/// Milliseconds of each job.
+/// Runs `jobs` and returns the duration of each job in ms.
 fn run(stack: &Stack, jobs: Vec<Job>, processes: u32) -> Result<Vec<f64>, AlignError> {
     let mut engine = stack.below_files(Box::new(Jobs::new(jobs, processes)))?;
     engine.run(&mut ()).map_err(AlignError::Run)?;
@@ -227,7 +229,7 @@ fn run(stack: &Stack, jobs: Vec<Job>, processes: u32) -> Result<Vec<f64>, AlignE
         .collect())
 }
 
-/// Requests of at most so many bytes for these pages, which lie behind each other.
+/// Returns requests of at most `request` bytes for the consecutive pages `pages`.
 fn requests(
     pages: Range<u64>,
     request: Bytes,
@@ -271,6 +273,8 @@ fn moved(one: &Move, metadata: &[u64], request: Bytes) -> Job {
             sectors: Sectors::ZERO,
         },
     );
+    // Data before metadata, with a flush in between: after a crash between both, the metadata still
+    // map the old place, which this move does not overwrite.
     let mut job = runs(&one.from, Operation::Read);
     job.extend(runs(&one.to, Operation::Write));
     job.push(flush);
@@ -283,8 +287,8 @@ fn moved(one: &Move, metadata: &[u64], request: Bytes) -> Job {
     job
 }
 
-/// Pages of metadata that a move changes: those that say where the file lies, which
-/// finding its pages reads; its inode, and what says which pages are free.
+/// Returns the metadata pages that a move changes: the pages of the file's mapping, which
+/// `read_map` reads; the inode; and the maps of free pages.
 fn metadata(system: &mut dyn FileSystem, file: &Laid, one: &Move) -> Result<Vec<u64>, FileError> {
     let caller = Caller::default();
     let object = path::find(system, caller, &file.path, &mut Touches::new())?;

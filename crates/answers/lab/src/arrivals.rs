@@ -1,18 +1,18 @@
-//! What a stack's workload issues, without the layers below it.
+//! Requests of a stack's workload, without the layers below the workload.
 
 use crate::LabError;
 use fullstroke_contract::{Cx, Operation, Out, Request};
 use fullstroke_stack::Stack;
 use fullstroke_units::Time;
 
-/// What moves data.
+/// Operations with data transfer.
 const MOVING: [Operation; 2] = [Operation::Read, Operation::Write];
 
-/// The reads and writes of the stack's workload, at the times at which it issues them.
+/// Calls `each` with the reads and writes of the stack's workload and their times of arrival.
 ///
 /// # Errors
-/// The stack's or the workload's; or if requests have no times of their own, because they wait for answers or
-/// come from several hosts.
+/// Errors of the stack or of the workload. Also an error if arrival times depend on completions, or
+/// if several hosts send requests.
 pub fn arrivals(stack: &Stack, each: &mut dyn FnMut(Time, &Request)) -> Result<(), LabError> {
     let mut run = stack.build()?;
     let [host] = &mut run.hosts[..] else {

@@ -1,13 +1,13 @@
-//! A workload in parts that all candidates see.
+//! Parts of a workload that are the same for all candidates.
 
 use crate::{LabError, Recipe};
 use fullstroke_stack::Stack;
 use fullstroke_units::Duration;
 use serde_json::json;
 
-/// The parts of a workload. A trace is cut where as many requests each have arrived, and the parts stand in an
-/// order by chance, so that a few of them are a sample of the whole; anything else is run with
-/// one seed after the other. Each part begins with drives at rest and caches empty.
+/// Parts of a workload. A trace is cut into parts with equal numbers of requests. The parts stand
+/// in random order, so that the first few parts are a sample of the whole trace. Any other workload
+/// is run with consecutive seeds instead. Each part begins with idle drives and empty caches.
 #[derive(Clone, Debug)]
 pub struct Batches {
     windows: Vec<[Duration; 2]>,
@@ -16,14 +16,16 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Of the workload of `recipe`, about so many.
+    /// Divides the workload of `recipe` into about `count` parts.
     ///
     /// # Errors
-    /// The stack's, or the trace's.
+    /// Errors of the stack or of the trace.
     pub fn new(recipe: &Recipe, count: usize) -> Result<Batches, LabError> {
         let stack = Stack::load(&recipe.file, &recipe.overrides)?;
         let mut random = stack.seed().stream("batches");
         let mut windows = stack.trace_parts(count)?.unwrap_or_default();
+        // Fisher-Yates shuffle with the seed of the stack, so that all candidates see the same
+        // order.
         for place in (1..windows.len()).rev() {
             windows.swap(place, random.below(place as u64 + 1) as usize);
         }
@@ -39,17 +41,18 @@ impl Batches {
         })
     }
 
-    /// How many they are.
+    /// Returns the number of parts.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether they are parts of a trace, and not runs with seeds.
+    /// Returns true if the parts are parts of a trace, false if the parts are runs with different
+    /// seeds.
     pub fn are_windows(&self) -> bool {
         !self.windows.is_empty()
     }
 
-    /// What `recipe` is in one of them.
+    /// Returns `recipe` limited to part `batch`.
     pub fn recipe(&self, recipe: &Recipe, batch: usize) -> Recipe {
         let mut recipe = recipe.clone();
         match self.windows.get(batch) {
@@ -108,7 +111,8 @@ mod tests {
     fn several_traces_are_cut_at_the_same_times_where_each_has_requests() {
         let recipe = mix(&[("database", trace("pgbench")), ("build", trace("compile"))]);
         let batches = Batches::new(&recipe, 400).unwrap();
-        // PostgreSQL's ends at 301 s, the compilation's at 421 s: no part begins in between.
+        // The trace of PostgreSQL ends at 301 s, that of the compilation at 421 s. Every part needs
+        // requests of both.
         assert!(
             batches.are_windows() && batches.count() < 400,
             "{}",

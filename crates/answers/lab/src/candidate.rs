@@ -6,61 +6,62 @@ use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::Duration;
 use std::path::{Path, PathBuf};
 
-/// A stack that takes part in a comparison.
+/// A stack in a comparison.
 pub struct Candidate {
     /// The stack's name.
     pub name: String,
-    /// The values that were varied.
+    /// Values of the varied keys.
     pub varied: Varied,
-    /// What is run.
+    /// Stack of the run.
     pub stack: Stack,
-    /// How many times faster requests arrive than the stack says; only where
-    /// they arrive by their own times.
+    /// Factor by which requests arrive faster than in the stack file. Default 1. Other values need
+    /// open arrivals.
     pub load: f64,
-    /// Whether what happened when is kept, for pictures.
+    /// True if the run keeps a timeline for pictures.
     pub timeline: bool,
-    /// The length of windows of the arrivals whose mean responses are kept, if they are.
+    /// Length of the windows of arrivals whose mean response times are kept; `None` (default) keeps
+    /// none.
     pub windows: Option<Duration>,
-    /// Whether what drives draw over time is kept.
+    /// True if the run keeps the power of the drives over time.
     pub watts: bool,
-    /// What part of the run is kept as a trace for Perfetto, if any is.
+    /// Part of the run for a trace for Perfetto; `None` (default) keeps none.
     pub perfetto: Option<PerfettoWindow>,
-    /// Ends its run early, which is an error then.
+    /// Signal to end the run early, which is an error.
     pub stop: Stop,
 }
 
-/// What a candidate is made of, for searches that make it anew at each step.
+/// Recipe for a candidate. Searches build a new candidate from the recipe at each step.
 #[derive(Clone, Debug)]
 pub struct Recipe {
     /// The candidate's name.
     pub name: String,
-    /// The values that were varied.
+    /// Values of the varied keys.
     pub varied: Varied,
     /// The stack file.
     pub file: PathBuf,
-    /// What is changed in it.
+    /// Changes to the stack file.
     pub overrides: Overrides,
 }
 
-/// The state in which a volume takes part in a comparison.
+/// State of a volume in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// A member has failed.
     Degraded,
-    /// A member is new, and is filled while requests are served.
+    /// A member is new, and a rebuild runs while requests are served.
     Rebuilding,
 }
 
 impl Condition {
-    /// All of them.
+    /// All conditions.
     pub(crate) const ALL: [Condition; 2] = [Condition::Degraded, Condition::Rebuilding];
 
-    /// What the candidate `name` is called in this condition.
+    /// Returns the name of the candidate `name` in this condition.
     pub(crate) fn name_of(self, name: &str) -> String {
         format!("{name} {}", self.label())
     }
 
-    /// What stands behind a candidate's name.
+    /// Returns the word after a candidate's name.
     fn label(self) -> &'static str {
         match self {
             Condition::Degraded => "degraded",
@@ -68,7 +69,7 @@ impl Condition {
         }
     }
 
-    /// What is set in a volume with redundancy.
+    /// Returns the assignment to put a redundant volume into this condition.
     fn assignment(self) -> &'static str {
         match self {
             Condition::Degraded => "failed=[0]",
@@ -78,7 +79,7 @@ impl Condition {
 }
 
 impl Candidate {
-    /// One at its own load, of which nothing is kept but what all runs tell.
+    /// Returns a candidate at its own load without optional records.
     pub fn new(name: String, varied: Varied, stack: Stack) -> Candidate {
         Candidate {
             name,
@@ -93,16 +94,16 @@ impl Candidate {
         }
     }
 
-    /// The name, with the values that were varied.
+    /// Returns the name and the values of the varied keys.
     pub fn label(&self) -> String {
         self.varied.label(&self.name)
     }
 
-    /// Whether its requests arrive by their own times, so that `load` may be other than 1: none of them waits for
-    /// completions.
+    /// Returns true if all arrivals are open, so that `load` may differ from 1. A source whose
+    /// requests wait for completions has no open arrivals.
     ///
     /// # Errors
-    /// That of its stack.
+    /// Errors of the stack.
     pub fn can_be_hurried(&self) -> Result<bool, LabError> {
         let run = self
             .stack
@@ -113,30 +114,31 @@ impl Candidate {
 }
 
 impl Recipe {
-    /// The name, with the values that were varied.
+    /// Returns the name and the values of the varied keys.
     pub fn label(&self) -> String {
         self.varied.label(&self.name)
     }
 
-    /// Its stack; an error names the values that were varied.
+    /// Loads the stack. An error names the values of the varied keys.
     fn load(&self) -> Result<Stack, LabError> {
         Stack::load(&self.file, &self.overrides).map_err(|source| self.varied.refused(source))
     }
 
-    /// The candidate.
+    /// Builds the candidate.
     ///
     /// # Errors
-    /// That of its stack.
+    /// Errors of the stack.
     pub fn candidate(&self) -> Result<Candidate, LabError> {
         let stack = self.load()?;
         let (name, varied) = (self.name.clone(), self.varied.clone());
         Ok(Candidate::new(name, varied, stack))
     }
 
-    /// The same with so many seeds: the stack's, and those that follow it.
+    /// Returns copies of the recipe with `seeds` consecutive seeds, beginning with the seed of the
+    /// stack.
     ///
     /// # Errors
-    /// That of its stack.
+    /// Errors of the stack.
     pub fn with_seeds(&self, seeds: usize) -> Result<Vec<Recipe>, LabError> {
         let first = self.load()?.seed().0;
         let recipe = |seed: u64| {
@@ -150,11 +152,11 @@ impl Recipe {
         Ok((0..seeds as u64).map(recipe).collect())
     }
 
-    /// The same in another condition; `None` if the volume has no redundancy,
-    /// or has lost some already.
+    /// Returns the recipe in another condition. `None` if the volume has no redundancy, or has lost
+    /// some redundancy already.
     ///
     /// # Errors
-    /// That of its stack.
+    /// Errors of the stack.
     pub fn in_condition(&self, condition: Condition) -> Result<Option<Recipe>, LabError> {
         let stack = self.load()?;
         Ok(stack.redundant_volume().map(|path| {
@@ -169,8 +171,8 @@ impl Recipe {
     }
 }
 
-/// Every stack file at every combination of the varied keys, in this order.
-/// Where two files have one name, the files' paths tell them apart.
+/// Returns a recipe for every stack file at every combination of the varied keys, in this order. If
+/// two files have the same name, the names of the candidates are the files' paths.
 pub fn recipes(files: &[PathBuf], overrides: &Overrides, varied: &[Vary]) -> Vec<Recipe> {
     let combinations = Vary::combinations(varied);
     let mut recipes = Vec::with_capacity(files.len() * combinations.len());
@@ -188,10 +190,10 @@ pub fn recipes(files: &[PathBuf], overrides: &Overrides, varied: &[Vary]) -> Vec
     recipes
 }
 
-/// The candidates of [`recipes`].
+/// Returns the candidates of [`recipes`].
 ///
 /// # Errors
-/// That of the first stack that cannot be used.
+/// The error of the first invalid stack.
 pub fn candidates(
     files: &[PathBuf],
     overrides: &Overrides,
@@ -206,7 +208,7 @@ pub fn candidates(
 fn recipe(file: &Path, overrides: &Overrides, combination: &[String], by_path: bool) -> Recipe {
     let mut overrides = overrides.clone();
     overrides.set.extend_from_slice(combination);
-    // As `Stack::name` has it.
+    // Same name as `Stack::name`.
     let stem = file.file_stem().filter(|_| !by_path);
     let name = stem.map_or_else(
         || file.display().to_string(),

@@ -1,4 +1,4 @@
-//! Does stopping the platters pay for a load?
+//! Decides whether stopping the platters pays for a load.
 
 use crate::{Candidate, Event, LabError, PowerError, Ran, Recipe, Varied, require_power, run_all};
 use fullstroke_contract::MemberStatistics;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The idle times that are tried unless others are asked for: those of the usual timers.
+/// Default idle times: those of common timers.
 const AFTER: [Duration; 6] = [
     Duration::from_secs(30),
     Duration::from_secs(60),
@@ -22,23 +22,24 @@ const AFTER: [Duration; 6] = [
 
 const YEAR_S: f64 = 365.25 * 86_400.0;
 
-/// Which load, and which policies of stopping platters are tried on it.
+/// A load and the spin-down policies to try.
 ///
-/// The load is run once with platters that always turn, as the stack has it if that stops them, once behind
-/// each idle time, and with the policies `break-even` and `adaptive`.
+/// The load is run once with platters that always turn. If the stack stops platters, the load is
+/// also run with the policy of the stack. Then follow one run for each idle time, and the policies
+/// `break-even` and `adaptive`.
 #[derive(Clone, Debug)]
 pub struct EnergyQuestion {
     /// The stack file.
     pub stack: PathBuf,
-    /// What is changed of it. A trace stands in place of the workloads, beside those of the kind `background`.
+    /// Changes to the stack file. A trace replaces all workloads except those of kind `background`.
     pub overrides: Overrides,
-    /// Idle times to try; those of the usual timers, 30 s to an hour, if empty.
+    /// Idle times to try. If empty: the idle times of common timers, 30 s to 1 h.
     pub after: Vec<Duration>,
-    /// Let drives whose files do not say what they draw draw what their class is assumed to.
+    /// True if drives without power figures get the assumed figures of their class.
     pub assume_power: bool,
 }
 
-/// The runs that answer an [`EnergyQuestion`], each checked.
+/// Checked candidates for an [`EnergyQuestion`].
 pub struct EnergyRuns {
     candidates: Vec<Candidate>,
     refused: Vec<RefusedPolicy>,
@@ -46,45 +47,46 @@ pub struct EnergyRuns {
     assumed: Option<&'static str>,
 }
 
-/// What each policy comes to.
+/// Result of each policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EnergyAnswer {
-    /// Sources that are assumed for the class of the drives.
+    /// Source of the power figures assumed for the class of the drives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumed: Option<&'static str>,
-    /// The break-even time of the first drive.
+    /// Break-even time of the first drive, in seconds.
     pub break_even_s: Option<f64>,
-    /// Starts and stops for which the drives are rated, at least.
+    /// Rated number of start-stop cycles; the minimum over all drives.
     pub rated_cycles: Option<u64>,
-    /// What each policy comes to; platters that always turn stand first.
+    /// Result of each policy. Platters that always turn stand first.
     pub policies: Vec<StopPolicy>,
-    /// What was asked for and is no policy of these drives.
+    /// Requested policies, refused for these drives.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedPolicy>,
 }
 
-/// An idle time that was asked for and cannot be tried.
+/// A requested idle time, refused.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RefusedPolicy {
-    /// What was asked for.
+    /// Name of the requested policy.
     pub name: String,
-    /// What is wrong with it.
+    /// Reason of the refusal.
     pub why: String,
 }
 
-/// What a policy of stopping platters comes to.
+/// Result of one spin-down policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StopPolicy {
-    /// The policy.
+    /// Name of the policy.
     pub name: String,
-    /// Simulated seconds of its run.
+    /// Simulated time of the run, in seconds.
     pub elapsed_s: f64,
     /// Energy of all drives, in joules.
     pub total_j: f64,
     /// Mean power of all drives, in watts.
     pub mean_w: f64,
-    /// The share of the mean watts of platters that always turn which the policy saves. Power is compared, not energy: a
-    /// run ends with its last completion, which platters that stood delay.
+    /// Share of the mean power saved by the policy, compared with platters that always turn.
+    /// Power is compared instead of energy because a run ends with its last completion, and stopped
+    /// platters delay that completion.
     pub saved_share: f64,
     /// Mean response time.
     pub response_ms_mean: f64,
@@ -92,17 +94,17 @@ pub struct StopPolicy {
     pub response_ms_p99: f64,
     /// The longest response time.
     pub response_ms_max: f64,
-    /// Stops a year of the drive that stops most.
+    /// Stops per year of the drive with the most stops.
     pub stops_a_year: f64,
-    /// Years until the rated starts and stops of that drive are used up.
+    /// Years until this drive has used up its rated start-stop cycles.
     pub years: Option<f64>,
 }
 
 impl EnergyQuestion {
-    /// The runs that answer it.
+    /// Builds the runs for the question.
     ///
     /// # Errors
-    /// The stack's, or that nobody says what its drives draw.
+    /// Errors of the stack, or missing power figures of a drive.
     pub fn runs(&self) -> Result<EnergyRuns, PowerError> {
         let mut overrides = Overrides {
             beside_background: true,
@@ -124,8 +126,9 @@ impl EnergyQuestion {
         })
     }
 
-    /// Always turning, the stack as it is if it stops platters, each idle time, and the policies that find one; and
-    /// idle times that cannot be tried.
+    /// Returns the candidates: platters that always turn, the stack as it is if it stops platters,
+    /// each idle time, and the policies that choose an idle time. Also returns the idle times that
+    /// cannot be tried.
     fn candidates(
         &self,
         overrides: &Overrides,
@@ -154,7 +157,8 @@ impl EnergyQuestion {
             ("break-even".to_owned(), timer("break-even", None)),
             ("adaptive".to_owned(), timer("adaptive", Some(start))),
         ];
-        // What the stack says stands below its own name; gears go on shifting below timers.
+        // The name of the stack's own policy does not follow this pattern. An array with gears
+        // still shifts while a timer stops platters, so the name says both.
         let gears = stack.has_gears();
         let timed = |(name, timer)| {
             let name = if gears {
@@ -186,7 +190,7 @@ impl EnergyQuestion {
         Ok((all.collect::<Result<_, _>>()?, too_short))
     }
 
-    /// The stack with other stops than its own, if any.
+    /// Builds the stack with the spin-down policy `stops`; `None` keeps the policy of the stack.
     fn candidate(
         &self,
         name: String,
@@ -207,7 +211,7 @@ impl EnergyQuestion {
     }
 }
 
-/// An idle time that is too short for a drive that takes `shortest` milliseconds to stop and start.
+/// Refuses an idle time because the slowest drive needs `shortest` milliseconds to stop and start.
 fn refused(after: Duration, shortest: f64) -> RefusedPolicy {
     RefusedPolicy {
         name: format!("{} s", after.as_secs_f64()),
@@ -219,17 +223,17 @@ fn refused(after: Duration, shortest: f64) -> RefusedPolicy {
 }
 
 impl EnergyRuns {
-    /// The names of the policies, in their order.
+    /// Returns the names of the policies, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.candidates
             .iter()
             .map(|candidate| candidate.name.as_str())
     }
 
-    /// Runs all, so many at a time, until `stop` is set.
+    /// Runs all candidates, `jobs` at a time, until `stop` is set.
     ///
     /// # Errors
-    /// Those of a run.
+    /// Errors of a run.
     pub fn run(
         mut self,
         jobs: usize,
@@ -258,7 +262,7 @@ impl EnergyRuns {
     }
 }
 
-/// What a stack that stops platters does, in a few words.
+/// Returns a short description of the stack's own spin-down policy.
 fn own(stack: &Stack) -> Option<String> {
     let timers = stack
         .drives()
@@ -281,7 +285,7 @@ fn own(stack: &Stack) -> Option<String> {
     }
 }
 
-/// The table `[spin_down]` of a policy.
+/// Returns the table `[spin_down]` for `policy`.
 fn timer(policy: &str, after_s: Option<f64>) -> serde_json::Map<String, serde_json::Value> {
     let mut keys = serde_json::Map::from_iter([("policy".to_owned(), policy.into())]);
     keys.extend(after_s.map(|seconds| ("after".to_owned(), format!("{seconds}s").into())));
@@ -296,7 +300,8 @@ fn policies(ran: &[Ran], rated: Option<u64>) -> Vec<StopPolicy> {
             .as_ref()
             .map_or(f64::NAN, |energy| energy.mean_w)
     };
-    // Runs end with their last completion, a start later where platters stood: power compares them.
+    // Runs differ in length: a run ends with its last completion, which a spin-up may delay. Power
+    // does not depend on the length, so power is compared.
     let turning = ran
         .first()
         .map_or(f64::NAN, |ran| watts(&ran.measured.report));
@@ -334,6 +339,7 @@ fn stops_a_year(statistics: &MemberStatistics) -> f64 {
     let Some(power) = &statistics.power else {
         return 0.0;
     };
+    // The residency adds up the times of all arms.
     let seconds = power.residency().total().as_secs_f64() / f64::from(power.arms().max(1));
     if seconds > 0.0 {
         power.spin_downs() as f64 * YEAR_S / seconds
@@ -343,7 +349,7 @@ fn stops_a_year(statistics: &MemberStatistics) -> f64 {
 }
 
 impl EnergyAnswer {
-    /// The policy that saves most, if any saves.
+    /// Returns the policy with the largest saving; `None` if no policy saves energy.
     fn best(&self) -> Option<&StopPolicy> {
         let saves = self
             .policies

@@ -1,4 +1,4 @@
-//! What can go wrong with a candidate.
+//! Errors of candidates.
 
 use fullstroke_contract::SourceError;
 use fullstroke_measure::{AbsentMetric, UnknownMetric};
@@ -6,18 +6,18 @@ use fullstroke_stack::StackError;
 use fullstroke_table::TableError;
 use thiserror::Error;
 
-/// Why candidates could not be run or ranked.
+/// Reason why candidates could not be run or ranked.
 #[derive(Debug, Error)]
 pub enum LabError {
     /// A stack file cannot be used.
     #[error(transparent)]
     Stack(#[from] StackError),
-    /// A combination of varied values makes a stack that cannot be used.
+    /// A combination of varied values makes an invalid stack.
     #[error("{combination}: {source}")]
     Combination {
-        /// The values, `key=value` each.
+        /// The values, each as `key=value`.
         combination: String,
-        /// What is wrong.
+        /// Error of the stack.
         source: StackError,
     },
     /// The workload broke off.
@@ -25,7 +25,7 @@ pub enum LabError {
     Workload {
         /// The candidate's name.
         candidate: String,
-        /// What the workload said.
+        /// Error of the workload.
         source: SourceError,
     },
     /// The workload has no requests.
@@ -43,7 +43,7 @@ pub enum LabError {
     OnlyWarmUp {
         /// The candidate's name.
         candidate: String,
-        /// How many there were.
+        /// Number of requests.
         requests: u64,
     },
     /// The request log could not be written.
@@ -52,7 +52,7 @@ pub enum LabError {
     /// The metric is not known.
     #[error(transparent)]
     Metric(#[from] UnknownMetric),
-    /// No candidate has such a number.
+    /// No candidate has a value of this metric.
     #[error("{0}")]
     Absent(#[from] AbsentMetric),
     /// No candidate has a value.
@@ -63,7 +63,7 @@ pub enum LabError {
         /// The metric.
         by: String,
     },
-    /// There are no streams to be found.
+    /// The workload has no media streams.
     #[error("{candidate}: --find streams needs [workload] with kind = \"streams\"")]
     NoStreams {
         /// The candidate's name.
@@ -85,9 +85,9 @@ pub enum LabError {
         "--vary `{argument}`: {problem}; write --vary key=value,value as in --vary volume.chunk=64KiB,256KiB"
     )]
     Vary {
-        /// What was given.
+        /// The argument as given.
         argument: String,
-        /// What is wrong with it.
+        /// Reason of the refusal.
         problem: String,
     },
 }

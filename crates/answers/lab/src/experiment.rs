@@ -1,4 +1,4 @@
-//! One run, or many on all cores.
+//! Runs one candidate, or many on all cores.
 
 use crate::load::at_load;
 use crate::{Candidate, LabError, Varied};
@@ -20,33 +20,33 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-/// What came out of a run.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub struct Ran {
-    /// The values that were varied for it.
+    /// Values of the varied keys.
     pub varied: Varied,
-    /// The numbers and their batches.
+    /// Measures and their batches.
     pub measured: Measured,
-    /// What the volume amounts to.
+    /// Size and redundancy of the volume.
     pub volume: VolumeReport,
-    /// The results of a workload of fio's, by job.
+    /// Results of a fio workload, by job.
     pub fio: Option<FioReport>,
-    /// What Perfetto shows of it, if that was wanted.
+    /// Trace for Perfetto, if requested.
     pub perfetto: Option<PerfettoRun>,
 }
 
-/// What a volume amounts to.
+/// Size and redundancy of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VolumeReport {
-    /// The layouts, from the top.
+    /// Layouts, from the top down.
     pub layout: String,
-    /// Drives in all.
+    /// Total number of drives.
     pub drives: usize,
-    /// Bytes that can be addressed.
+    /// Addressable bytes.
     pub usable_bytes: u64,
     /// Bytes of all drives together.
     pub raw_bytes: u64,
-    /// How many more drives may fail, whichever they are, without loss.
+    /// Number of further drive failures that the volume survives in the worst case.
     pub failures_survived: u32,
 }
 
@@ -62,26 +62,25 @@ impl From<&VolumeSummary> for VolumeReport {
     }
 }
 
-/// What happens to candidate number `candidate` (in the order given) of
-/// [`run_all`].
+/// Progress of candidate number `candidate` (in the order given) of [`run_all`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its index.
+    /// Index of the candidate.
     pub candidate: usize,
-    /// Requests that have finished so far.
+    /// Number of finished requests so far.
     pub finished: u64,
-    /// Requests that there will be in all, if that is known.
+    /// Total number of requests, if known.
     pub expected: Option<u64>,
-    /// Whether the run is over.
+    /// True if the run is over.
     pub over: bool,
 }
 
-/// Runs a candidate to its end. With `log`, every request is written to that
-/// file. `progress` is told now and then how many requests have finished, and
-/// how many there will be, if that is known.
+/// Runs a candidate to the end. With `log`, every request is written to that file. `progress` is
+/// called with the number of finished requests and, if known, the total number of requests.
 ///
 /// # Errors
-/// The stack's, the workload's or the log's, or the candidate was stopped; no log is left behind then.
+/// Errors of the stack, the workload or the log, or the candidate was stopped. After an error no
+/// log is left behind.
 pub fn run(
     candidate: &Candidate,
     log: Option<&Path>,
@@ -123,6 +122,8 @@ pub fn run(
             source,
         })?;
     let wall_s = began.elapsed().as_secs_f64();
+    // Programs of a host may end without a request below the page cache, so a run with hosts may
+    // have no requests.
     if outcome.requests == 0 && outcome.counters.hosts.is_empty() {
         return Err(LabError::NoRequests {
             candidate: candidate.name.clone(),
@@ -154,7 +155,7 @@ pub fn run(
     })
 }
 
-/// What counts the run of a candidate on so many drives.
+/// Returns the measurement for a run of the candidate on `drives` drives.
 fn measurement(candidate: &Candidate, drives: usize, open: bool) -> Result<Measurement, LabError> {
     let stack = &candidate.stack;
     let warm_up = WarmUp {
@@ -183,8 +184,8 @@ fn measurement(candidate: &Candidate, drives: usize, open: bool) -> Result<Measu
         .with_open_arrivals(open))
 }
 
-/// What hears of the run of a candidate: its measurement, its log, and what else it wants
-/// watched.
+/// Returns the recorder of a run: its measurement, its log, and the optional records of the
+/// candidate.
 fn recorder<'a>(
     candidate: &Candidate,
     measurement: Measurement,
@@ -212,7 +213,7 @@ fn identity(candidate: &Candidate) -> Identity {
     }
 }
 
-/// Adds to the report what the workload itself counted; the results of fio's jobs.
+/// Adds the workload's own counts to the report. Returns the results of fio jobs, if any.
 fn of_workload(
     engine: &Engine,
     report: &mut Report,
@@ -228,7 +229,7 @@ fn of_workload(
     Some(fio_report(&results, outcome, drives))
 }
 
-/// What was watched besides the measurement.
+/// Optional records of a run besides the measurement.
 struct Watched {
     timeline: Option<Timeline>,
     windows: Option<Windows>,
@@ -246,11 +247,12 @@ impl Watched {
 }
 
 impl Ran {
-    /// A report of nothing would be dashes: whoever asked for it alone learns
-    /// why. Beside others such a candidate ranks last.
+    /// Returns an error if the run has no measured request. A report without values would print
+    /// only dashes, so a caller with a single candidate reports the error. In a comparison such a
+    /// candidate ranks last.
     ///
     /// # Errors
-    /// All requests of the run were its warm-up.
+    /// All requests of the run belong to the warm-up.
     pub fn check_measured(&self) -> Result<(), LabError> {
         let report = &self.measured.report;
         if report.arrived.warm_up_requests < report.arrived.requests
@@ -295,12 +297,12 @@ fn begin_log(path: &Path, drives: &[String], identity: &Identity) -> Result<Requ
     Ok(RequestLog::create(path, drives, &notes)?)
 }
 
-/// Runs all candidates, up to `jobs` at a time, each on one thread. Results
-/// come in the order of the candidates and do not depend on `jobs`.
+/// Runs all candidates, up to `jobs` at a time, each on one thread. Results are in the order of the
+/// candidates and do not depend on `jobs`.
 ///
 /// # Errors
-/// That of the first candidate (in their order) that failed; no further one is
-/// begun after a failure.
+/// The error of the first candidate, in their order, that failed. After a failure no further
+/// candidate is started.
 pub fn run_all(
     candidates: &[Candidate],
     jobs: usize,
@@ -325,12 +327,14 @@ pub fn run_all(
     };
     thread::scope(|scope| {
         let threads = jobs.clamp(1, candidates.len().max(1));
+        // The calling thread works too, so one thread less is started.
         (1..threads).for_each(|_| {
             scope.spawn(work);
         });
         work();
     });
-    // What was not begun follows a failure, which ends the collection first.
+    // Candidates without a result come after a failed one, and the failure ends the collection
+    // below first.
     let results: Vec<_> = results
         .into_iter()
         .filter_map(|place| place.into_inner().ok().flatten())

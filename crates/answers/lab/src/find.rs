@@ -1,4 +1,4 @@
-//! The most streams that play without an underrun.
+//! Finds the largest number of streams that play without an underrun.
 
 use crate::{Candidate, Event, LabError, Ran, Varied, run_all};
 use fullstroke_counters::Counter;
@@ -9,74 +9,72 @@ use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How to search.
+/// Parameters of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Search {
-    /// With which confidence the result is stated, above 0 and below 1.
+    /// Confidence of the result, above 0 and below 1.
     pub confidence: f64,
-    /// Runs for each number of streams, each with a seed of its own; at least 1.
+    /// Number of runs for each number of streams, each with its own seed; at least 1.
     pub replications: u32,
-    /// Runs at a time.
+    /// Number of runs at the same time.
     pub jobs: usize,
 }
 
-/// What was found.
+/// Result of the search.
 ///
-/// A number of streams holds if all of them begin to play, and no client ever
-/// waits for a byte, in every run. Each number is tried with the same seeds, so
-/// that what is found is the least of what the seeds allow: by Wilks' tolerance
-/// limit (Annals of Mathematical Statistics 12(1), 1941) a run with a seed of
-/// its own has an underrun with a probability of at most
-/// `1 - (1 - confidence)^(1 / replications)`, which for a confidence of 0.95 is
-/// the rule of three, about `3 / replications`. As all bisection, this takes it
-/// that a seed which has an underrun with some streams has one with more.
+/// A number of streams holds if all streams begin to play, and no client ever waits for a byte, in
+/// every run. Each number is tried with the same seeds. The result is therefore the minimum over
+/// the seeds. By Wilks' tolerance limit (Annals of Mathematical Statistics 12(1), 1941), a run with
+/// a new seed has an underrun with a probability of at most `1 - (1 - confidence)^(1 /
+/// replications)`. For a confidence of 0.95 this is the rule of three, about `3 / replications`.
+/// The bisection assumes that a seed with an underrun at some number of streams also has one at any
+/// larger number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Found {
     /// The stack's name.
     pub name: String,
-    /// The most streams that hold; 0 if not even one does.
+    /// Largest number of streams that holds; 0 if not even one stream holds.
     pub streams: u32,
-    /// The confidence of what is said of the probability.
+    /// Confidence of `underrun_probability_max`.
     pub confidence: f64,
-    /// With that confidence, the most probable that an underrun is in a run of
-    /// so many streams; `None` where not even one stream plays.
+    /// Upper bound of the probability that a run with `streams` streams has an underrun. `None` if
+    /// not even one stream plays.
     pub underrun_probability_max: Option<f64>,
-    /// Runs for each number of streams.
+    /// Number of runs for each number of streams.
     pub replications: u32,
-    /// The seed of the first run; the others follow it one by one.
+    /// Seed of the first run; the other runs have consecutive seeds.
     pub first_seed: u64,
-    /// The numbers of streams that were tried, in this order.
+    /// Tried numbers of streams, in the order of the search.
     pub tried: Vec<Tried>,
 }
 
-/// A number of streams that was tried.
+/// Result of one number of streams.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tried {
-    /// The number.
+    /// Number of streams.
     pub streams: u32,
-    /// Runs in which all streams played without an underrun.
+    /// Number of runs without an underrun and with all streams playing.
     pub runs_that_held: usize,
-    /// Why it was not run, if the stack does not allow so many.
+    /// Error of the stack if the stack does not allow this number of streams. Then nothing was run.
     pub refused: Option<String>,
-    /// Underruns in all runs.
+    /// Number of underruns in all runs.
     pub underruns: u64,
-    /// Streams that were not started, or had not begun to play by the end, in
-    /// all runs.
+    /// Number of streams, in all runs, that were not started or had not begun to play by the end.
     pub silent: u64,
-    /// The longest time that a client waited for a byte, in ms.
+    /// Longest time that a client waited for a byte, in ms.
     pub longest_stall_ms: f64,
-    /// The longest start-up latency, in ms.
+    /// Longest start-up latency, in ms.
     pub start_up_ms_max: f64,
-    /// How busy the drives were, over all drives and runs.
+    /// Mean utilisation of the drives over all drives and runs, 0 to 1.
     pub utilisation: f64,
 }
 
-/// The most streams that the stack file plays: its own number is doubled until
-/// it does not hold, and what lies between is bisected. `progress` is told how
-/// many requests have been simulated.
+/// Finds the largest number of streams that the stack file plays. The search starts at the stack's
+/// own number, doubles until a number fails, and then bisects. `progress` is called with the number
+/// of simulated requests.
 ///
 /// # Errors
-/// The stack's, that it has no streams, or those of a run.
+/// Errors of the stack or of a run; also a stack without streams.
 pub fn most_streams(
     file: &Path,
     overrides: &Overrides,
@@ -113,8 +111,8 @@ pub fn most_streams(
     })
 }
 
-/// The largest number that holds, if all below it do; 0 if none does. `first` is
-/// tried first.
+/// Returns the largest number that holds, on the assumption that all smaller numbers hold; 0 if
+/// none holds. The search tries `first` first.
 fn bisect<E>(first: u32, mut holds: impl FnMut(u32) -> Result<bool, E>) -> Result<u32, E> {
     let (mut held, mut failed) = (0, u32::MAX);
     let mut next = first.max(1);

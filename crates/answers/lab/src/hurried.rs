@@ -1,11 +1,11 @@
-//! A load whose requests arrive faster, or slower, than they would.
+//! Open arrivals at a multiple of their rate.
 
 use fullstroke_contract::{Completion, Counters, Cx, Node, Port, Source, Wake};
 use fullstroke_units::Time;
 
-/// A source of open arrivals at `load` times its rate. The requests, and their
-/// order, stay the same. It contains the source, for it gives it another clock,
-/// and the nodes of a graph share theirs.
+/// A source of open arrivals at `load` times its rate. The requests and their order stay the same.
+/// The wrapper owns the source because the source needs a clock of its own: the nodes of a graph
+/// share one clock.
 pub(crate) struct Hurried {
     source: Box<dyn Source>,
     load: f64,
@@ -13,8 +13,8 @@ pub(crate) struct Hurried {
 
 impl Hurried {
     /// # Panics
-    /// If `load` is not above 0, or the source's requests wait for completions:
-    /// those come at the times of the drives, which cannot be hurried.
+    /// If `load` is not above 0, or if the source's requests wait for completions. The drives
+    /// determine the times of completions, so such a source cannot be hurried.
     pub(crate) fn new(source: Box<dyn Source>, load: f64) -> Hurried {
         assert!(load > 0.0 && load.is_finite(), "a load of {load} times");
         assert!(
@@ -24,7 +24,7 @@ impl Hurried {
         Hurried { source, load }
     }
 
-    /// The hurried time of one of the source's.
+    /// Converts a time of the source to the hurried clock.
     fn hurried(&self, at: Time) -> Time {
         match at {
             Time::NEVER => Time::NEVER,
@@ -35,6 +35,8 @@ impl Hurried {
 
 impl Node for Hurried {
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        // Several times of the source may round to one hurried time, so the loop wakes the source
+        // for all due times.
         loop {
             let due = self.source.next_wake().at();
             if due == Time::NEVER || self.hurried(due) > now {

@@ -1,31 +1,30 @@
-//! Candidates run side by side and ranked.
+//! Runs candidates side by side and ranks the results.
 //!
-//! A [`Candidate`] is a checked stack with a name. [`run`] runs one; [`run_all`]
-//! runs many on all cores, each on one thread, with the results of one thread
-//! alone: a run depends on its stack and seed and on nothing else.
-//! [`Ranking`] orders what came out by one metric and says by how much the best
-//! one wins and how sure that is. [`most_streams`] finds how many media streams
-//! a stack plays, [`most_load`] how much of its load it carries.
+//! A [`Candidate`] is a checked stack with a name. [`run`] runs one candidate. [`run_all`] runs
+//! many on all cores, each on one thread. The results equal those of a single thread because a run
+//! depends only on its stack and its seed. [`Ranking`] orders the results by one metric. The
+//! ranking states the lead of the best candidate and its confidence. [`most_streams`] finds the
+//! number of media streams that a stack plays, [`most_load`] the largest load that a stack carries.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `candidate.rs` | stacks with names |
-//! | `vary.rs`, `varied.rs` | one stack at several values of a key; what tells its candidates apart |
-//! | `arrivals.rs` | what a workload issues, without the layers below it |
+//! | `vary.rs`, `varied.rs` | one stack at several values of a key; labels of its candidates |
+//! | `arrivals.rs` | requests of a workload, without the layers below the workload |
 //! | `experiment.rs` | one run, or many |
-//! | `ranking.rs` | the order, and how sure it is |
+//! | `ranking.rs` | the order of candidates and its confidence |
 //! | `reasons.rs` | why one candidate answers sooner than another |
-//! | `find.rs` | the most streams that play without an underrun |
-//! | `load.rs`, `hurried.rs` | the largest load that is carried, and arrivals that come faster |
-//! | `most.rs` | candidates by what they bear at most |
-//! | `render.rs` | the same for people |
-//! | `race.rs` | many candidates, of whom those that are worse drop out |
+//! | `find.rs` | the largest number of streams that play without an underrun |
+//! | `load.rs`, `hurried.rs` | the largest load that is carried, and arrivals at a higher rate |
+//! | `most.rs` | candidates ranked by streams or load |
+//! | `render.rs` | the ranking as text |
+//! | `race.rs` | many candidates; worse candidates drop out early |
 //! | `space.rs`, `tune.rs` | combinations of values, and the search among them |
-//! | `batches.rs` | a workload in parts that all candidates see |
-//! | `whole_load.rs` | the best of a search, on the whole load |
-//! | `energy.rs`, `power.rs` | whether stopping platters pays; what drives draw whose files do not say so |
-//! | `align.rs` | what it costs to move files onto tracks, and what that brings |
-//! | `error.rs` | what can go wrong |
+//! | `batches.rs` | parts of a workload, the same for all candidates |
+//! | `whole_load.rs` | the best results of a search, on the whole load |
+//! | `energy.rs`, `power.rs` | whether stopping platters pays; power figures for drives without figures |
+//! | `align.rs` | cost and gain of moving files onto tracks |
+//! | `error.rs` | errors |
 
 mod align;
 mod arrivals;

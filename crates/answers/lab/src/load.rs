@@ -10,61 +10,60 @@ use serde::Serialize;
 use std::cell::Cell;
 use std::fmt;
 
-/// The bounds between which the load is found differ by this share at most.
+/// Largest relative difference between the final bounds of the load.
 pub const PRECISION: f64 = 0.02;
 
-/// Loads beyond these are not tried.
+/// Bounds of the tried loads, as multiples of the workload's load.
 const LOAD_MAX: f64 = 1024.0;
 const LOAD_MIN: f64 = 1.0 / 1024.0;
 
-/// What was found.
+/// Result of the search.
 ///
-/// A load holds if the drives carry it, so that the queue does not grow (see
-/// [`fullstroke_measure`]), and the 99th percentile of response times stays
-/// within the limit, if there is one. As all bisection, this takes it that what
-/// does not hold at some load holds at none above.
+/// A load holds if the drives carry the load, so that the queue does not grow (see
+/// [`fullstroke_measure`]). If there is a limit, the 99th percentile of response times must also
+/// stay within the limit. The bisection assumes that a load above a failed load fails too.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FoundLoad {
     /// The candidate's name.
     pub name: String,
-    /// The largest load that holds, as a multiple of what the stack's workload
-    /// offers; 0 if none was found that does.
+    /// Largest load that holds, as a multiple of the load of the stack's workload; 0 if no tried
+    /// load holds.
     pub load: f64,
-    /// The smallest that does not; `null` if all that were tried hold.
+    /// Smallest load that fails; `null` if all tried loads hold.
     pub too_much: Option<f64>,
-    /// Reads and writes a second at the load that holds.
+    /// Reads and writes per second at `load`.
     pub iops: f64,
-    /// The 99th percentile of response times there.
+    /// 99th percentile of response times at `load`, in ms.
     pub p99_ms: f64,
-    /// The limit that it was held to.
+    /// Limit of the 99th percentile of response times, in ms; `None` if there is no limit.
     pub p99_ms_max: Option<f64>,
-    /// The loads that were tried, in this order.
+    /// Tried loads, in the order of the search.
     pub tried: Vec<TriedLoad>,
 }
 
-/// A load that was tried.
+/// Result of one load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TriedLoad {
-    /// As a multiple of what the stack's workload offers.
+    /// Load as a multiple of the load of the stack's workload.
     pub load: f64,
-    /// Whether it holds.
+    /// True if the load holds.
     pub held: bool,
-    /// What was carried of it, 0 to 1.
+    /// Carried share of the load, 0 to 1.
     pub carried_share: f64,
-    /// Reads and writes a second.
+    /// Reads and writes per second.
     pub iops: f64,
-    /// The 99th percentile of response times.
+    /// 99th percentile of response times, in ms.
     pub p99_ms: f64,
-    /// How busy the busiest drive was, 0 to 1.
+    /// Utilisation of the busiest drive, 0 to 1.
     pub utilisation_max: f64,
 }
 
-/// The largest load that the stack of `recipe` carries, with a 99th percentile
-/// of response times of at most `p99_max`, if that is said. `progress` is told
-/// how many requests have been simulated.
+/// Finds the largest load that the stack of `recipe` carries. If `p99_max` is given, the 99th
+/// percentile of response times must not exceed `p99_max`. `progress` is called with the number of
+/// simulated requests.
 ///
 /// # Errors
-/// The stack's, that its arrivals wait for completions, or those of a run.
+/// Errors of the stack or of a run; also arrivals that wait for completions.
 pub fn most_load(
     recipe: &Recipe,
     p99_max: Option<Duration>,
@@ -100,7 +99,7 @@ pub fn most_load(
     })
 }
 
-/// The source of a candidate's run, at its load.
+/// Returns the source of a candidate's run at `load`.
 pub(crate) fn at_load(source: Box<dyn Source>, load: f64) -> Box<dyn Source> {
     if load == 1.0 {
         source
@@ -109,9 +108,9 @@ pub(crate) fn at_load(source: Box<dyn Source>, load: f64) -> Box<dyn Source> {
     }
 }
 
-/// The largest load that holds and the smallest that does not, [`PRECISION`]
-/// apart: from 1 it is doubled, or lowered to what was carried, until both are
-/// known, and what lies between is halved.
+/// Returns the largest load that holds and the smallest load that fails, [`PRECISION`] apart. The
+/// search starts at 1. The load doubles until one fails, or falls to the carried share until one
+/// holds. Then the search bisects between both bounds.
 fn bracket<E>(mut tried: impl FnMut(f64) -> Result<TriedLoad, E>) -> Result<(f64, Option<f64>), E> {
     let (mut held, mut failed): (f64, Option<f64>) = (0.0, None);
     let mut next = 1.0;
@@ -125,8 +124,9 @@ fn bracket<E>(mut tried: impl FnMut(f64) -> Result<TriedLoad, E>) -> Result<(f64
         next = match failed {
             None if held >= LOAD_MAX => return Ok((held, None)),
             None => held * 2.0,
+            // The bisection takes the geometric mean because `PRECISION` is a ratio.
             Some(failed) if held > 0.0 => (held * failed).sqrt(),
-            // A little less than what was carried is likely to hold.
+            // A load slightly below the carried share is likely to hold.
             Some(failed) if one.carried_share < 1.0 => failed * (0.95 * one.carried_share).max(0.1),
             Some(failed) => failed / 2.0,
         };
@@ -167,7 +167,7 @@ impl TriedLoad {
 }
 
 impl FoundLoad {
-    /// What it was held to beside being carried.
+    /// Returns the limit of the response time as text; empty without a limit.
     pub(crate) fn limit(&self) -> String {
         self.p99_ms_max.map_or_else(String::new, |most| {
             format!(

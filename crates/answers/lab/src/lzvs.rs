@@ -1,17 +1,17 @@
-//! Measuring, planning and comparing volumes of constant transfer rate (Lloyd,
-//! "Constant transfer rate RAID striping for QoS", 2002).
+//! Measures, plans and compares volumes of constant transfer rate (Lloyd, "Constant transfer rate
+//! RAID striping for QoS", 2002).
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `timed.rs` | something that answers timed reads |
+//! | `timed.rs` | the trait of targets with timed reads |
 //! | `survey.rs` | ratio and zones of a disk, measured |
-//! | `profile.rs` | the same and where zones end, in minutes |
-//! | `jumps.rs` | where a measured curve jumps |
+//! | `profile.rs` | ratio, zones and zone boundaries, measured in minutes |
+//! | `jumps.rs` | jumps of a measured curve |
 //! | `sweep.rs` | completion times across a volume, measured |
-//! | `streams.rs` | where arms go under streams |
-//! | `rates.rs` | transfer rates across a volume, worked out |
-//! | `plan.rs` | layouts of two disks beside each other |
-//! | `remap.rs` | a volume's trace as its members see it |
+//! | `streams.rs` | arm movements under streams |
+//! | `rates.rs` | transfer rates across a volume, computed |
+//! | `plan.rs` | comparison of layouts of two disks |
+//! | `remap.rs` | a volume's trace translated to its members |
 //!
 //! The mathematics and the layouts are those of `fullstroke-volume`.
 

@@ -1,4 +1,4 @@
-//! Candidates in the order of what they bear at most.
+//! Ranks candidates by their largest sustained number of streams or load.
 
 use crate::{Found, FoundLoad, LabError, Recipe, Search, most_load, most_streams};
 use fullstroke_measure::{number, table};
@@ -6,17 +6,16 @@ use fullstroke_units::Duration;
 use serde::Serialize;
 use std::fmt;
 
-/// What is looked for.
+/// Goal of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Most {
-    /// Media streams that play without an underrun.
+    /// Number of media streams that play without an underrun.
     Streams(Search),
-    /// The load, with a 99th percentile of response times of at most this, if
-    /// there is a limit.
+    /// Load. If there is a limit, the 99th percentile of response times must not exceed it.
     Load(Option<Duration>),
 }
 
-/// What one candidate bears at most.
+/// Largest number of streams or largest load of one candidate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Borne {
@@ -26,23 +25,23 @@ pub enum Borne {
     Load(FoundLoad),
 }
 
-/// Candidates in the order of what they bear, the most first.
+/// Candidates ranked by the largest number of streams or the largest load, the largest first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MostRanking {
     /// `streams` or `load`.
     pub by: &'static str,
-    /// Which bears most, and by how much; `null` for one alone.
+    /// The best candidate and its lead; `null` for a single candidate.
     pub verdict: Option<String>,
     /// The candidates.
     pub candidates: Vec<Borne>,
 }
 
 impl MostRanking {
-    /// Finds for each candidate what it bears. `progress` is told which
-    /// candidate has simulated how many requests.
+    /// Searches for each candidate. `progress` is called with the index of the candidate and the
+    /// number of simulated requests.
     ///
     /// # Errors
-    /// Those of the searches.
+    /// Errors of the searches.
     pub fn new(
         recipes: &[Recipe],
         most: Most,
@@ -131,7 +130,7 @@ impl Borne {
         }
     }
 
-    /// What it bears.
+    /// Returns the number of streams or the load.
     pub fn value(&self) -> f64 {
         match self {
             Borne::Streams(found) => f64::from(found.streams),
@@ -146,7 +145,8 @@ impl Borne {
         }
     }
 
-    /// What loads were held to beside being carried, as in ` with a response_ms.p99 of at most 40 ms`.
+    /// Returns the limit of the response time as text, as in ` with a response_ms.p99 of at most 40
+    /// ms`.
     fn limit(&self) -> String {
         match self {
             Borne::Streams(_) => String::new(),
@@ -154,8 +154,7 @@ impl Borne {
         }
     }
 
-    /// Whether the bounds of `other` reach beyond what this one is known to
-    /// bear.
+    /// Returns true if the upper bound of `other` lies above the proven value of this candidate.
     fn may_be_no_more_than(&self, other: &Borne) -> bool {
         match other {
             Borne::Streams(_) => false,

@@ -1,4 +1,4 @@
-//! What drives draw whose files do not say so.
+//! Power figures for drives whose files have none.
 
 use crate::LabError;
 use fullstroke_drive::{DriveConfig, PowerConfig};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use thiserror::Error;
 
-/// Why an answer about energy cannot be given.
+/// Reason why a question about energy cannot be answered.
 #[derive(Debug, Error)]
 pub enum PowerError {
     /// A stack cannot be read.
@@ -16,15 +16,16 @@ pub enum PowerError {
     /// A run failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// The file of a drive does not say what the drive draws; names the keys that are missing.
+    /// The file of a drive has no power figures. The message names the missing keys.
     #[error("{0}")]
     Lacking(String),
-    /// What would be assumed is not the same for all drives.
+    /// The assumed figures are not the same for all drives.
     #[error("{0}")]
     Different(String),
 }
 
-/// What an answer without watts lacks, and what could be put there; `None` where all drives have them.
+/// Returns a message with the missing keys of `[power]` and a remedy; `None` if all drives have
+/// power figures.
 pub fn lacking_power(stack: &Stack) -> Option<String> {
     let configs: Vec<&DriveConfig> = stack
         .drives()
@@ -39,11 +40,12 @@ pub fn lacking_power(stack: &Stack) -> Option<String> {
     ))
 }
 
-/// Makes sure that the files of all drives of `stacks` say what the drives draw. With `assume`, drives whose files do
-/// not say so get what their class is assumed to draw, by keys in `overrides`; returns where the assumption is from.
+/// Checks that the files of all drives of `stacks` have power figures. With `assume`, drives
+/// without figures get the figures of their class, as keys in `overrides`. Returns the source of
+/// the assumed figures.
 ///
 /// # Errors
-/// The stack's; the keys that are missing, and what could be put there; drives of several classes.
+/// Errors of the stack; missing keys, with possible values; drives of different classes.
 pub fn require_power(
     stacks: &[&Path],
     overrides: &mut Overrides,
@@ -62,7 +64,7 @@ pub fn require_power(
     }
 }
 
-/// The keys of `[power]` with their values.
+/// Returns the keys and values of `[power]`.
 fn power_table(power: PowerConfig) -> Map<String, Value> {
     match serde_json::to_value(power) {
         Ok(Value::Object(keys)) => keys,
@@ -70,7 +72,7 @@ fn power_table(power: PowerConfig) -> Map<String, Value> {
     }
 }
 
-/// A drive whose file does not say what it draws.
+/// Returns the first drive whose file has no power figures.
 fn silent<'a>(configs: &[&'a DriveConfig]) -> Option<&'a DriveConfig> {
     configs
         .iter()
@@ -78,7 +80,7 @@ fn silent<'a>(configs: &[&'a DriveConfig]) -> Option<&'a DriveConfig> {
         .find(|config| !config.power.is_some_and(|power| power.counts_energy()))
 }
 
-/// What is missing, and what could be put there.
+/// Returns a message with the missing keys and possible values.
 fn lacks(config: &DriveConfig) -> String {
     let (class, source) = PowerConfig::assumed_for(config);
     let missing = config.power.unwrap_or_default().missing().join(", ");
@@ -94,14 +96,15 @@ fn lacks(config: &DriveConfig) -> String {
     )
 }
 
-/// Gives all drives what the class of `config` is assumed to draw.
+/// Gives the assumed figures of the class of `config` to all drives.
 fn assumed(
     config: &DriveConfig,
     all: &[&DriveConfig],
     overrides: &mut Overrides,
 ) -> Result<&'static str, PowerError> {
     let (class, source) = PowerConfig::assumed_for(config);
-    // What is assumed is laid over all drives alike.
+    // The override applies to all drives, so it must not replace the figures of a drive that has
+    // some.
     let says = |other: &&&DriveConfig| other.power.is_some_and(|power| power.counts_energy());
     if let Some(other) = all.iter().find(says) {
         let message = format!(

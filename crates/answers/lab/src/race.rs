@@ -1,43 +1,46 @@
-//! A race of many candidates over batches of requests that all of them see.
+//! A race of many candidates over batches of requests that are the same for all candidates.
 //!
-//! Whoever is worse than the leader beyond chance drops out, so that most of the batches are
-//! simulated for few. The race does no I/O: it says which batches of which candidates are due, is told
-//! their values, and judges.
+//! A candidate that is worse than the leader beyond chance drops out, so most batches are simulated
+//! for few candidates. The race does no I/O. The race names the batches and candidates that are
+//! due, receives their values, and judges.
 //!
-//! - **Rungs.** All that run have seen the first `first` batches, then twice as many, and so on. Batch
-//!   `i` is the same requests for all, so that differences are taken batch by batch.
-//! - **Dropping.** A candidate drops out if the paired Student interval of its difference to the leader
-//!   leaves zero out on the wrong side. The error that is allowed for the whole race is divided by the
-//!   number of rungs and of rivals (Bonferroni): the best one drops out only if at some rung some rival looks
-//!   better beyond its share, and these are all such events, whoever leads when. Holm's steps would be
-//!   a little shorter, but hold for a leader that is known before.
-//! - **The last rung.** The batches that are left are given where they decide most: in proportion to
-//!   (deviation / difference)^2 of each difference to the leader, who sees as many as the one with the most.
-//!   (Chen, Lin, Yücesan and Chick, "Simulation budget allocation for further enhancing the efficiency of
-//!   ordinal optimization", Discrete Event Dynamic Systems 10, 2000, equation 12; theirs is for independent
-//!   runs, here deviations are those of the paired differences, and with them the leader's own share goes.)
-//! - **How sure.** The chance that another one is the best is at most the sum over all others of the chance that
-//!   its difference has the other sign (their lower bound APCS-B, with Student's t). One whose value is the
-//!   leader's in every batch, to the last digit, is equal to it, and no rival: it adds nothing to that sum.
+//! - **Rungs.** All running candidates see the first `first` batches, then twice as many, and so
+//!   on. Batch `i` holds the same requests for all, so differences are taken batch by batch.
+//! - **Dropping.** A candidate drops out if the paired Student interval of its difference to the
+//!   leader lies on the worse side of zero. The error of the whole race is divided by the number of
+//!   rungs and of rivals (Bonferroni). The best candidate drops out only if at some rung some rival
+//!   looks better by more than its share of the error. The sum covers all such events, for every
+//!   order of leaders. Holm's steps would be a little shorter, but Holm's procedure needs a leader
+//!   that is known in advance.
+//! - **The last rung.** The remaining batches are given to the candidates where they decide most,
+//!   in proportion to (deviation / difference)^2 of each difference to the leader. The leader sees
+//!   as many as the candidate with the most. (Chen, Lin, Yücesan and Chick, "Simulation budget
+//!   allocation for further enhancing the efficiency of ordinal optimization", Discrete Event
+//!   Dynamic Systems 10, 2000, equation 12. The paper assumes independent runs. Here deviations are
+//!   those of the paired differences, so the leader needs no share of its own.)
+//! - **Confidence.** The chance that another candidate is the best is at most a sum over all
+//!   others: the chance that the difference has the other sign (the paper's lower bound APCS-B,
+//!   with Student's t). A candidate with exactly the leader's value in every batch is equal to the
+//!   leader, not a rival, and adds nothing to the sum.
 
 use fullstroke_measure::{Difference, chance_below_zero, difference_over_seeds};
 use std::ops::Range;
 
-/// The least that the last rung gives a candidate a share by.
+/// Least weight of a candidate in the last rung.
 const NOISE_MIN: f64 = 1e-6;
 
-/// How a race goes.
+/// Rules of a race.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RaceRules {
-    /// Batches that there are.
+    /// Number of batches.
     pub batches: usize,
-    /// Those of the first rung, at least two.
+    /// Number of batches of the first rung, at least two.
     pub first: usize,
-    /// How sure it is that the best one does not drop out, 0 to 1.
+    /// Probability that the best candidate does not drop out, 0 to 1.
     pub confidence: f64,
-    /// Whether a larger value is the better one.
+    /// True if a larger value is better.
     pub more_is_better: bool,
-    /// The most candidates that may join.
+    /// Largest number of candidates.
     pub candidates: usize,
 }
 
@@ -45,7 +48,7 @@ pub struct RaceRules {
 #[derive(Clone, Debug)]
 pub struct Race {
     rules: RaceRules,
-    /// How many batches those that run see by the end of each rung.
+    /// Number of batches of a running candidate at the end of each rung.
     rungs: Vec<usize>,
     rung: usize,
     runners: Vec<Runner>,
@@ -54,40 +57,42 @@ pub struct Race {
 
 #[derive(Clone, Debug, Default)]
 struct Runner {
-    /// By batch, the less the better; not a number where nothing was measured.
+    /// Values by batch; a smaller value is better. NaN if nothing was measured.
     values: Vec<f64>,
     dropped: bool,
-    /// What it sees in the last rung, if that is not all.
+    /// Number of batches at the end of the last rung; `None` means all.
     share: Option<usize>,
 }
 
-/// Where a candidate stands.
+/// Result of a candidate so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
-    /// Its number, in the order of joining.
+    /// Index of the candidate, in the order of joining.
     pub candidate: usize,
-    /// Batches that it has seen.
+    /// Number of batches of the candidate so far.
     pub batches: usize,
-    /// Whether it dropped out.
+    /// True if the candidate dropped out.
     pub dropped: bool,
-    /// The mean of its values.
+    /// Mean of the candidate's values.
     pub value: f64,
-    /// The same of the leader over the same batches.
+    /// Mean of the leader's values over the same batches.
     pub leader_value: f64,
-    /// Its value less the leader's, with an interval that holds together with all others' at the race's
-    /// confidence; `None` for the leader.
+    /// The candidate's value less the leader's. All intervals hold together at the race's
+    /// confidence. `None` for the leader.
     pub difference: Option<Difference>,
-    /// The chance that it is better than the leader all the same; none for one that is equal.
+    /// Chance that the candidate is better than the leader in spite of the measured values; 0 for
+    /// an equal candidate.
     pub chance_better: f64,
-    /// Whether its value is the leader's in each batch that both have seen, two or more; not so for the leader.
+    /// True if the candidate's value equals the leader's in each batch that both have seen, two or
+    /// more. False for the leader.
     pub equal: bool,
 }
 
 impl Race {
-    /// A race that nobody has joined yet.
+    /// Creates a race without candidates.
     ///
     /// # Panics
-    /// If the first rung has fewer than two batches, or more than there are.
+    /// If the first rung has fewer than two batches, or more batches than there are.
     pub fn new(rules: RaceRules) -> Race {
         assert!(
             (2..=rules.batches).contains(&rules.first),
@@ -112,14 +117,14 @@ impl Race {
         }
     }
 
-    /// One more joins; its number.
+    /// Adds a candidate and returns its index.
     pub fn join(&mut self) -> usize {
         self.runners.push(Runner::default());
         self.runners.len() - 1
     }
 
-    /// Which batches of which candidates are to be told next. Whoever joined late sees as many as
-    /// a rung has at a time, so that it may drop out before it has caught up.
+    /// Returns the batches of each candidate that are due next. A candidate that joined late sees
+    /// the batches of one rung at a time, so that it may drop out before it has caught up.
     pub fn due(&self) -> Vec<(usize, Range<usize>)> {
         let running = self
             .runners
@@ -139,7 +144,7 @@ impl Race {
         due.filter(|(_, batches)| !batches.is_empty()).collect()
     }
 
-    /// The values of a candidate in the batches after those that it has seen.
+    /// Adds a candidate's values in its next batches.
     pub fn tell(&mut self, candidate: usize, values: &[f64]) {
         let sign = if self.rules.more_is_better { -1.0 } else { 1.0 };
         self.told += values.len();
@@ -154,9 +159,11 @@ impl Race {
         );
     }
 
-    /// Those that are worse than the leader beyond chance drop out.
+    /// Drops candidates that are worse than the leader beyond chance.
     pub fn judge(&mut self) {
         let Some(leader) = self.leader() else { return };
+        // A candidate drops out on one side of the interval only, so the two-sided interval may
+        // have twice the error.
         let confidence = 1.0 - 2.0 * self.error_of_one();
         for candidate in 0..self.runners.len() {
             if candidate == leader || self.runners[candidate].dropped {
@@ -165,19 +172,19 @@ impl Race {
             let pairs = self.pairs(candidate, leader);
             let nothing = pairs.is_empty() && !self.runners[candidate].values.is_empty();
             let difference = difference_over_seeds(&pairs, confidence);
-            // Without an interval, two or more differ by the same in every batch.
+            // Two or more pairs without an interval differ by the same amount in every batch.
             let worse = pairs.len() > 1 && difference.value > difference.half_width.unwrap_or(0.0);
             self.runners[candidate].dropped = nothing || worse;
         }
     }
 
-    /// Whether all that run have seen what this rung has for them.
+    /// Returns true if all running candidates have seen the batches of this rung.
     pub fn is_settled(&self) -> bool {
         self.due().is_empty()
     }
 
-    /// Goes on to the next rung; `false` if the race is over, because one is left or all batches
-    /// are used.
+    /// Advances to the next rung. Returns `false` if the race is over, because one candidate is
+    /// left or all batches are used.
     pub fn advance(&mut self) -> bool {
         let left = self.runners.iter().filter(|runner| !runner.dropped).count();
         if left < 2 || self.rung + 1 == self.rungs.len() {
@@ -190,7 +197,7 @@ impl Race {
         true
     }
 
-    /// Who has the best mean of those that have seen most.
+    /// Returns the candidate with the best mean among the candidates with most batches.
     pub fn leader(&self) -> Option<usize> {
         let running = || {
             self.runners
@@ -210,17 +217,17 @@ impl Race {
             .map(|one| one.0)
     }
 
-    /// Values that were told in all.
+    /// Returns the number of values of all candidates so far.
     pub fn told(&self) -> usize {
         self.told
     }
 
-    /// Who still runs.
+    /// Returns the number of running candidates.
     pub fn running(&self) -> usize {
         self.runners.iter().filter(|runner| !runner.dropped).count()
     }
 
-    /// All that have joined, the leader first, then by their difference to it.
+    /// Returns all candidates, the leader first, then by their difference to the leader.
     pub fn standings(&self) -> Vec<Standing> {
         let Some(leader) = self.leader() else {
             return Vec::new();
@@ -243,7 +250,8 @@ impl Race {
         standings
     }
 
-    /// The chance that the leader, with those that are equal to it, is the best of those that joined, at least.
+    /// Returns a lower bound of the chance that the leader, or a candidate equal to the
+    /// leader, is the best.
     pub fn probability_correct(&self) -> f64 {
         let others: f64 = self
             .standings()
@@ -286,7 +294,8 @@ impl Race {
         runner.share.unwrap_or(self.rungs[self.rung])
     }
 
-    /// The batches that both have seen and in which both measured something.
+    /// Returns the values of both in the batches that both have seen and in which both measured
+    /// something.
     fn pairs(&self, candidate: usize, leader: usize) -> Vec<(f64, f64)> {
         let values = |runner: usize| self.runners[runner].values.iter().copied();
         values(candidate)
@@ -295,8 +304,9 @@ impl Race {
             .collect()
     }
 
-    /// The error that is allowed for one rival at one rung. The last rung is looked at with as many
-    /// batches as each has, which is one look more.
+    /// Returns the permitted error probability for one rival at one rung. The divisor counts
+    /// one look more than there are rungs, because candidates of the last rung are judged at
+    /// different numbers of batches.
     fn error_of_one(&self) -> f64 {
         let rivals = self
             .rules
@@ -307,7 +317,8 @@ impl Race {
         (1.0 - self.rules.confidence) / ((self.rungs.len() + 1) * rivals) as f64
     }
 
-    /// Half of the batches that all who run would still see, given where they decide most.
+    /// Distributes half of the remaining batches of all running candidates to the candidates where
+    /// they decide most.
     fn share_out(&mut self) {
         let Some(leader) = self.leader() else { return };
         let seen = self.runners[leader].values.len();
@@ -326,7 +337,7 @@ impl Race {
         let mut most = seen;
         for (candidate, share) in others {
             let own = (budget * share / whole).round().min(more as f64) as usize;
-            // The neediest one is not held back by rounding.
+            // At least one batch for each, so that rounding does not exclude a candidate.
             let share = seen + own.max(1).min(more);
             self.runners[candidate].share = Some(share);
             most = most.max(share);
@@ -341,7 +352,7 @@ impl Runner {
     }
 }
 
-/// Over what was measured; not a number where nothing was.
+/// Returns the mean over measured values; NaN if there are none.
 fn mean<'a>(values: impl Iterator<Item = &'a f64>) -> f64 {
     let (sum, count) = values
         .filter(|value| !value.is_nan())
@@ -349,14 +360,15 @@ fn mean<'a>(values: impl Iterator<Item = &'a f64>) -> f64 {
     sum / f64::from(count)
 }
 
-/// Whether two have the same value in every batch, and in no fewer than two.
+/// Returns true if both have the same value in every batch, in at least two batches.
 fn alike(pairs: &[(f64, f64)]) -> bool {
     pairs.len() >= 2 && pairs.iter().all(|(one, other)| one == other)
 }
 
-/// The squared deviation of differences over their squared mean; bounded, where they have none.
+/// Returns the squared deviation of the differences divided by their squared mean. Bounded if the
+/// mean is near zero.
 fn noise_to_signal(pairs: &[(f64, f64)]) -> f64 {
-    // Nothing is to be found out about those that are equal.
+    // More batches would decide nothing about candidates that are equal.
     if alike(pairs) {
         return NOISE_MIN;
     }
@@ -368,7 +380,7 @@ fn noise_to_signal(pairs: &[(f64, f64)]) -> f64 {
         .map(|difference| (difference - mean).powi(2))
         .sum::<f64>()
         / (count - 1.0);
-    // A difference within its own error could be anything up to that.
+    // A difference within its own error could be anything up to that error.
     (variance / (mean * mean).max(variance / count)).clamp(NOISE_MIN, count)
 }
 
@@ -422,7 +434,7 @@ mod tests {
 
     #[test]
     fn the_best_rarely_drops_out_though_all_are_alike() {
-        // None is worse, so that each is a best one: how often a given one drops out.
+        // No candidate is worse, so each is a best one. Counts how often candidate 0 drops out.
         let dropped = (0..60)
             .filter(|&seed| {
                 let race = run(&Noisy::new(vec![5.0; 12], 64, 1.0, seed), rules(12, 64));
@@ -470,7 +482,7 @@ mod tests {
     fn one_that_is_equal_to_the_leader_is_named_so_and_is_no_rival() {
         let mut race = Race::new(rules(4, 64));
         (0..4).for_each(|_| _ = race.join());
-        // The first two are one and the same.
+        // Candidates 0 and 1 have the same values.
         let noisy = Noisy::new(vec![5.0, 5.0, 5.2, 9.0], 64, 1.0, 5);
         loop {
             for (candidate, batches) in race.due() {
@@ -494,7 +506,7 @@ mod tests {
             .map(|standing| standing.chance_better)
             .sum();
         assert!((race.probability_correct() - (1.0 - others)).abs() < 1e-12 && others < 0.5);
-        // What is left goes to the one that is near, not to the one that is equal.
+        // The remaining batches go to the near candidate, not to the equal one.
         let share = |candidate: usize| race.runners[candidate].share;
         assert!(
             share(2) > share(1) || race.runners[2].dropped,

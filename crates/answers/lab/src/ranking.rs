@@ -1,4 +1,4 @@
-//! The order of candidates, and how sure it is.
+//! The order of candidates and its confidence.
 
 use crate::reasons::{Reason, reasons};
 use crate::{LabError, Ran, Values, Varied, VolumeReport};
@@ -14,76 +14,77 @@ const CONFIDENCE: f64 = 0.95;
 
 /// Candidates in order, the best first.
 ///
-/// A candidate that could not serve every request ranks behind all that could:
-/// what it left out would flatter its times. Behind them rank those that do not
-/// carry the load, by the share that they carry: response times that grow with
-/// the length of the load do not rank drives. Differences to the best carry
-/// intervals that hold together with 95 % confidence: each of the pairs that
-/// could have been compared gets an equal share of the error (Bonferroni over
-/// all pairs, because which candidate is best is itself read off the data).
+/// A candidate that could not serve every request ranks behind all that could, because the missing
+/// requests would flatter its times. Candidates that do not carry the load rank behind those that
+/// do, by the share that they carry. Their response times grow with the length of the load, so such
+/// times do not rank drives. The intervals of the differences to the best candidate hold together
+/// with 95 % confidence. Each pair that could have been compared gets an equal share of the error
+/// (Bonferroni over all pairs, because the data also decide which candidate is best).
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Ranking {
     /// The metric's dotted name.
     pub by: String,
-    /// Whether a larger value is the better one.
+    /// True if a larger value is better.
     pub more_is_better: bool,
     /// The confidence of each value's interval, and of all differences together.
     pub confidence: f64,
-    /// How many seeds each candidate ran with; intervals are over these, if there are
-    /// several and they change the values.
+    /// Number of seeds of each candidate. Intervals are over the seeds if there are several and if
+    /// the seeds change the values.
     pub seeds: usize,
-    /// Whether all candidates were given the same number of requests. If not,
-    /// they did not see the same workload.
+    /// True if all candidates received the same number of requests. If false, the candidates did
+    /// not see the same workload.
     pub same_number_of_requests: bool,
-    /// Which is best, by how much, and how sure that is; `null` for one alone, or where
+    /// The best candidate, its lead and its confidence. `null` for a single candidate, or if
     /// nothing was measured.
     pub verdict: Option<String>,
-    /// The keys that were varied, and their values.
+    /// The varied keys and their values.
     pub varied: Values,
     /// The candidates.
     pub candidates: Vec<Ranked>,
-    /// Why some answer sooner than others: the leader than the next, and those
-    /// that contradict what one might expect.
+    /// Reasons why some candidates answer sooner than others: for the leader and the next, and for
+    /// surprising pairs.
     pub reasons: Vec<Reason>,
 }
 
-/// A candidate in its place.
+/// A candidate with its rank.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ranked {
-    /// From 1.
+    /// Rank, from 1.
     pub rank: usize,
     /// The candidate's name.
     pub name: String,
-    /// The values that were varied, by key.
+    /// Values of the varied keys.
     pub varied: Varied,
-    /// The metric's value.
+    /// Value of the metric.
     pub value: f64,
-    /// Half the width of its 95 % confidence interval, if there is one.
+    /// Half the width of the 95 % confidence interval of `value`, if there is one.
     pub ci95_half_width: Option<f64>,
-    /// Whether seeds change the value; `None` for one seed. Where they do not, its interval is that within
-    /// the first run, and so are differences to others of which they change nothing.
+    /// True if seeds change the value; `None` for one seed. If false, the interval of the value
+    /// comes from the first run. The same holds for a difference of two candidates whose values no
+    /// seed changes.
     pub varies_with_seed: Option<bool>,
-    /// Whether its value is that of the best, to the last digit, with each seed; not so for the best itself.
+    /// True if the value equals that of the best candidate exactly, with each seed. False for the
+    /// best candidate.
     pub equal_to_best: bool,
-    /// Its value less that of the best; `None` for the best itself, and for one
+    /// Value less that of the best candidate. `None` for the best candidate, and for a candidate
     /// that does not carry the load.
     pub difference_to_best: Option<Difference>,
-    /// Whether it served every request.
+    /// True if the candidate served every request.
     pub complete: bool,
-    /// Whether it carries the load; `report.overload` has the share otherwise.
+    /// True if the candidate carries the load. If false, `report.overload` holds the carried share.
     pub carries: bool,
-    /// What its volume amounts to.
+    /// Size and redundancy of the volume.
     pub volume: VolumeReport,
-    /// Everything that was measured.
+    /// All measures.
     pub report: Report,
 }
 
-/// A candidate and its runs, one for each seed.
+/// A candidate's runs, one for each seed.
 #[derive(Clone, Copy)]
 struct Entrant<'a>(&'a [Ran]);
 
 impl Entrant<'_> {
-    /// What stands for all of them: the first.
+    /// Returns the first run, which represents all runs.
     fn ran(&self) -> &Ran {
         &self.0[0]
     }
@@ -101,7 +102,7 @@ impl Entrant<'_> {
         }
     }
 
-    /// Whether a seed gives another value than the first.
+    /// Returns true if a seed gives another value than the first seed.
     fn varies(&self, metric: Metric) -> bool {
         let first = metric.value(&self.ran().measured.report).to_bits();
         self.values(metric).any(|value| value.to_bits() != first)
@@ -130,12 +131,14 @@ impl Entrant<'_> {
         match (self.varies(metric), best.varies(metric)) {
             (false, false) => within(),
             (true, true) => over_seeds(),
-            // Seeds say nothing of how sure the value is that they do not change.
+            // Only one of both values depends on the seed. Seeds then say nothing about the error
+            // of the other value, so the wider interval counts.
             _ => over_seeds().no_surer_than(&within()),
         }
     }
 
-    /// Whether both have one value with each seed, of all requests.
+    /// Returns true if both have the same value with each seed, and both are complete or both are
+    /// not.
     fn equals(&self, other: Entrant<'_>, metric: Metric) -> bool {
         self.values(metric).eq(other.values(metric)) && self.is_complete() == other.is_complete()
     }
@@ -159,13 +162,13 @@ impl Entrant<'_> {
 }
 
 impl Ranking {
-    /// Ranks what `run_all` returned. Equal values keep the order given.
+    /// Ranks the results of [`run_all`](crate::run_all). Equal values keep the order given.
     pub fn new(ran: &[Ran], metric: Metric) -> Ranking {
         Ranking::of_seeds(ran, 1, metric)
     }
 
-    /// Ranks what `run_all` returned of candidates that ran with `seeds` seeds each,
-    /// one after the other: by their means, with intervals over seeds.
+    /// Ranks the results of [`run_all`](crate::run_all) for candidates that ran with `seeds` seeds
+    /// each, one after the other. Candidates are ranked by their means, with intervals over seeds.
     pub fn of_seeds(ran: &[Ran], seeds: usize, metric: Metric) -> Ranking {
         assert!(
             ran.len().is_multiple_of(seeds.max(1)),
@@ -212,11 +215,11 @@ impl Ranking {
         ranking
     }
 
-    /// The same by `by`; unless said, by how long programs take where all candidates run
-    /// such, else by mean response.
+    /// Ranks by `by`. Without `by`, the metric is the duration of the programs if all candidates
+    /// run programs, else the mean response time.
     ///
     /// # Errors
-    /// No candidate was measured behind its warm-up, or has such a number.
+    /// No candidate was measured after its warm-up, or no candidate has a value of the metric.
     pub fn by(ran: &[Ran], seeds: usize, by: Option<Metric>) -> Result<Ranking, LabError> {
         if let Some(first) = ran
             .first()
@@ -244,7 +247,7 @@ impl Ranking {
 }
 
 impl Ranked {
-    /// The name, with the values that were varied.
+    /// Returns the name and the values of the varied keys.
     pub fn label(&self) -> String {
         self.varied.label(&self.name)
     }
@@ -276,7 +279,7 @@ fn ranked(
     }
 }
 
-/// Whether all candidates were given as much to do, seed by seed.
+/// Returns true if all candidates received the same amount of work, seed by seed.
 fn same_number(ran: &[Ran], seeds: usize) -> bool {
     let of = |ran: &Ran| given(&ran.measured.report);
     ran.iter()
@@ -284,7 +287,7 @@ fn same_number(ran: &[Ran], seeds: usize) -> bool {
         .all(|(one, other)| of(one) == of(other))
 }
 
-/// How much a candidate was given to do: calls where programs run, else requests.
+/// Returns the amount of work of a candidate: calls if programs run, else requests.
 fn given(report: &Report) -> u64 {
     match report.sources.hosts.as_slice() {
         [] => report.arrived.requests,
@@ -296,14 +299,16 @@ fn is_complete(report: &Report) -> bool {
     report.arrived.completed == report.arrived.requests
 }
 
-/// What is carried of the load; all of it unless found otherwise.
+/// Returns the carried share of the load; 1 without overload.
 fn carried_share(report: &Report) -> f64 {
+    // The share of an overloaded candidate may round to 1. Below 1, it ranks behind all candidates
+    // that carry the load.
     report.arrived.overload.as_ref().map_or(1.0, |overload| {
         overload.carried_share.min(1.0 - f64::EPSILON)
     })
 }
 
-/// What is not a number comes last.
+/// Orders the better value first and NaN last.
 fn better_first(metric: Metric, one: f64, other: f64) -> Ordering {
     match (one.is_nan(), other.is_nan()) {
         (false, false) if metric.more_is_better() => other.total_cmp(&one),

@@ -1,19 +1,18 @@
-//! Why one candidate answers sooner than another, in sentences that follow from
-//! what both runs measured. A clause whose premise does not hold is not said.
+//! Explains why one candidate answers sooner than another, in sentences that follow from the
+//! measures of both runs. A clause is left out if its premise does not hold.
 
 use crate::{Condition, Ranked};
 use fullstroke_counters::Counter;
 use fullstroke_measure::{Report, comes_round, number};
 use serde::Serialize;
 
-/// Reasons that are given, at most.
+/// Largest number of reasons.
 const REASONS_MAX: usize = 6;
 
 /// A difference of mean response times below this share needs no reason.
 const WORTH_A_REASON: f64 = 0.02;
 
-/// Two counts differ if one is so many times the other, two shares if they are
-/// so far apart.
+/// Thresholds of a clear difference: factor between two counts, and distance between two shares.
 const CLEARLY_MORE: f64 = 1.05;
 const CLEARLY_APART: f64 = 0.1;
 
@@ -23,17 +22,18 @@ const WORTH_WORDS: f64 = 0.3;
 /// Why `better` ranks before `worse`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reason {
-    /// The candidate that answers sooner.
+    /// Name of the faster candidate.
     pub better: String,
-    /// The other one.
+    /// Name of the other candidate.
     pub worse: String,
-    /// Where the difference lies, and what counts say of it.
+    /// The part of the response time with the largest difference, and the counts that explain the
+    /// difference.
     pub sentence: String,
 }
 
 impl Reason {
-    /// Why one of two candidates answers sooner than the other, whichever it is; `None` where their means are
-    /// within 2 % of each other, or cannot be compared.
+    /// Returns the reason why one of two candidates answers sooner, in either order. `None` if the
+    /// means are within 2 % of each other, or cannot be compared.
     pub fn between(one: &Ranked, other: &Ranked) -> Option<Reason> {
         reason(one, other).or_else(|| reason(other, one))
     }
@@ -53,12 +53,11 @@ impl Reason {
     }
 }
 
-/// Reasons for the pairs that ask for one: the leader and the next; wherever
-/// more redundancy answers sooner than less; and wherever a degraded volume does
-/// sooner than the whole one. That a whole volume answers sooner than its own
-/// degraded or rebuilding form needs no reason: the others are compared as if
-/// that form were not there.
-/// Of two that are equal `by` what ranks them, that is said first.
+/// Returns reasons for three kinds of pairs: the leader and the next; a candidate with more
+/// redundancy that answers sooner than one with less; and a degraded volume that answers sooner
+/// than the whole volume. A whole volume that answers sooner than its own degraded or rebuilding
+/// form needs no reason. Other pairs are chosen as if that form were absent. If both candidates of
+/// a pair are equal by `by`, the sentence says so first.
 pub(crate) fn reasons(ranked: &[Ranked], by: &str) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for (place, better) in ranked.iter().enumerate() {
@@ -88,7 +87,7 @@ pub(crate) fn reasons(ranked: &[Ranked], by: &str) -> Vec<Reason> {
     reasons
 }
 
-/// Whether `form` is the candidate `whole` in this condition.
+/// Returns true if `form` is the candidate `whole` in this condition.
 fn is_form(condition: Condition, whole: &Ranked, form: &Ranked) -> bool {
     form.name == condition.name_of(&whole.name) && form.varied == whole.varied
 }
@@ -96,8 +95,8 @@ fn is_form(condition: Condition, whole: &Ranked, form: &Ranked) -> bool {
 fn reason(better: &Ranked, worse: &Ranked) -> Option<Reason> {
     let (sooner, later) = (&better.report, &worse.report);
     let gain = later.times.response_ms.mean - sooner.times.response_ms.mean;
-    // Means of growing queues and of different requests say nothing, nor do those of
-    // requests that nobody made but memory. What has no value was not ranked.
+    // Means cannot be compared if queues grow or the requests differ. With a page cache, the memory
+    // makes the requests instead of the programs. A candidate without a value was not ranked.
     let own = sooner.sources.hosts.is_empty() && later.sources.hosts.is_empty();
     let ranked = !better.value.is_nan() && !worse.value.is_nan();
     let comparable =
@@ -149,8 +148,8 @@ fn in_words(part: &str) -> &'static str {
     }
 }
 
-/// Writes wait for old data and parity: how many reads come first, how parity is
-/// made, and whether what is read must come round again.
+/// Explains the time that writes wait for old data and parity: the number of preceding reads, the
+/// method of the parity update, and the wait until a sector that was read comes round again.
 fn parity((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Option<String> {
     let reads = |report: &Report| report.reading("volume_pre_reads_per_write").unwrap_or(0.0);
     let modified = |report: &Report| {
@@ -198,7 +197,8 @@ fn parity((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Opt
     (!clauses.is_empty()).then(|| clauses.join("; "))
 }
 
-/// Writes of one row wait for each other, the longer the longer each takes.
+/// Writes of one row wait for each other. The wait grows with the time that each write holds the
+/// row.
 fn rows((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Option<String> {
     let wait = |report: &Report| report.reading("volume_row_wait_ms_mean").unwrap_or(0.0);
     let less = wait(later) - wait(sooner);
@@ -228,8 +228,8 @@ fn rows((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Optio
     Some(words)
 }
 
-/// Queues are shorter where drives are less busy, because a request is fewer
-/// member I/Os, or more drives share them.
+/// Queues are shorter if drives are less busy, because a request needs fewer member I/Os or because
+/// more drives share the I/Os.
 fn queue((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Option<String> {
     let busy = |report: &Report| {
         report
@@ -273,7 +273,7 @@ fn queue((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Opti
     Some(words)
 }
 
-/// Arms move less far, or platters are waited for less.
+/// Explains shorter seeks or a shorter rotational latency.
 fn mechanics(
     part: &str,
     (_, worse): (&str, &str),

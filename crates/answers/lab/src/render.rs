@@ -1,4 +1,4 @@
-//! A ranking for people.
+//! A ranking as text.
 
 use crate::{Ranked, Ranking};
 use comfy_table::Cell;
@@ -20,7 +20,7 @@ impl fmt::Display for Ranking {
 }
 
 impl Ranking {
-    /// Who ranks where; a column for each key that was varied.
+    /// Returns the table of ranks, with a column for each varied key.
     fn table(&self) -> String {
         let keys = self.varied_keys();
         let mut header = vec!["", "stack"];
@@ -49,7 +49,8 @@ impl Ranking {
         table.trim_fmt()
     }
 
-    /// Where the mean response time went; and the energy, where the drives of all say what they draw.
+    /// Returns the table of the parts of the mean response time. If all drives have power figures,
+    /// the table also has the energy.
     fn times(&self) -> String {
         let keys = self.varied_keys();
         let parts = self
@@ -91,7 +92,7 @@ impl Ranking {
         table.trim_fmt()
     }
 
-    /// The keys that were varied; all candidates have the same.
+    /// Returns the varied keys, which are the same for all candidates.
     fn varied_keys(&self) -> Vec<&str> {
         self.candidates
             .first()
@@ -99,7 +100,7 @@ impl Ranking {
             .unwrap_or_default()
     }
 
-    /// Which is best, by how much, and how sure that is.
+    /// Returns the best candidate, its lead and its confidence.
     pub(crate) fn in_words(&self) -> Option<String> {
         let [best, next, ..] = self.candidates.as_slice() else {
             return None;
@@ -159,14 +160,15 @@ impl Ranking {
         })
     }
 
-    /// Whether several seeds gave each candidate one value.
+    /// Returns true if each candidate has the same value with all seeds.
     fn seeds_change_nothing(&self) -> bool {
         self.candidates
             .iter()
             .all(|ranked| ranked.varies_with_seed == Some(false))
     }
 
-    /// What decides before any metric does: who carries the load.
+    /// Returns the verdict on the load, which comes before any metric; `None` if the load decides
+    /// nothing.
     fn verdict_of_load(&self, best: &Ranked, next: &Ranked) -> Option<String> {
         let overload = next.report.arrived.overload.as_ref()?;
         if let Some(best_overload) = &best.report.arrived.overload {
@@ -188,7 +190,7 @@ impl Ranking {
         })
     }
 
-    /// What the trace lacks, which is what all candidates lack.
+    /// Writes the notes on the trace, which are the same for all candidates.
     fn write_trace(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(first) = self.candidates.first() else {
             return Ok(());
@@ -242,7 +244,7 @@ impl Ranking {
         Ok(())
     }
 
-    /// What the marks beside differences mean.
+    /// Writes the meaning of the marks beside differences.
     fn write_marks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let has = |wanted: Significance| {
             let significance = |ranked: &Ranked| {
@@ -284,7 +286,7 @@ impl Ranking {
         Ok(())
     }
 
-    /// Candidates whose numbers leave something out, or say little.
+    /// Writes notes on candidates with lost requests, overload or no value.
     fn write_incomplete(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for ranked in self.candidates.iter().filter(|ranked| !ranked.complete) {
             let report = &ranked.report;
@@ -317,7 +319,7 @@ impl Ranking {
     }
 }
 
-/// The best and those that are equal to it.
+/// Returns the names of the best candidate and of those that are equal to it.
 fn names(best: &Ranked, equal: &[&Ranked]) -> String {
     let Some((last, others)) = equal.split_last() else {
         return best.label();
@@ -329,7 +331,7 @@ fn names(best: &Ranked, equal: &[&Ranked]) -> String {
     format!("{}{others} and {}", best.label(), last.label())
 }
 
-/// The last part of a key, which says enough as long as no other key ends so.
+/// Returns the last part of a key, or the whole key if another key has the same last part.
 fn short<'a>(key: &'a str, all: &[&str]) -> &'a str {
     let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
     let alike = all
@@ -339,7 +341,8 @@ fn short<'a>(key: &'a str, all: &[&str]) -> &'a str {
     if alike > 1 { key } else { last(key) }
 }
 
-/// The difference to the best with its interval, marked if it may be chance.
+/// Returns the difference to the best candidate with its interval, marked if the difference may be
+/// chance.
 fn difference(ranked: &Ranked) -> String {
     if let Some(overload) = &ranked.report.arrived.overload {
         return format!("carries {:.2}", overload.carried_share);
@@ -370,7 +373,7 @@ fn difference(ranked: &Ranked) -> String {
     }
 }
 
-/// In how many batches the best one is better.
+/// Returns the number of batches in which the best candidate is better.
 fn batches(difference: &Difference) -> String {
     let all = difference.batches_above + difference.batches_below;
     format!(
@@ -379,7 +382,7 @@ fn batches(difference: &Difference) -> String {
     )
 }
 
-/// A capacity in the decimal units of drives: `36.4 GB`.
+/// Returns a capacity in decimal units, as for drives: `36.4 GB`.
 pub fn capacity(bytes: u64) -> String {
     match bytes as f64 {
         bytes if bytes >= 1e12 => format!("{:.2} TB", bytes / 1e12),

@@ -1,10 +1,10 @@
-//! The points that are searched: every combination of the values of some keys.
+//! Points of a search: every combination of the values of some keys.
 
 use crate::Vary;
 use fullstroke_units::Random;
 use std::collections::BTreeSet;
 
-/// A point: for each key the index of its value.
+/// A point: the index of the value of each key.
 pub type Point = Vec<usize>;
 
 /// Every combination of the values of some keys.
@@ -14,21 +14,21 @@ pub struct Space {
 }
 
 impl Space {
-    /// Of these keys.
+    /// Creates the space of these keys.
     pub fn new(varied: &[Vary]) -> Space {
         Space {
             varied: varied.to_vec(),
         }
     }
 
-    /// How many points it has; as many as can be counted, if they are more.
+    /// Returns the number of points; `usize::MAX` if the number is larger.
     pub fn points(&self) -> usize {
         self.varied.iter().fold(1, |points: usize, vary| {
             points.saturating_mul(vary.values().len())
         })
     }
 
-    /// `key=value` for each key.
+    /// Returns `key=value` for each key.
     pub fn assignments(&self, point: &Point) -> Vec<String> {
         assert_eq!(
             point.len(),
@@ -40,7 +40,7 @@ impl Space {
             .collect()
     }
 
-    /// The point of this number, the last key varying fastest.
+    /// Returns the point with this number. The last key varies fastest.
     pub fn point(&self, mut number: usize) -> Point {
         let mut point: Point = self
             .varied
@@ -58,8 +58,9 @@ impl Space {
         point
     }
 
-    /// So many points, or all that there are: a Latin hypercube (McKay, Beckman and Conover, Technometrics
-    /// 21(2), 1979), in which each value of each key stands as often as any other, to one.
+    /// Returns `count` points, or all points if there are fewer. The points form a Latin hypercube
+    /// (McKay, Beckman and Conover, Technometrics 21(2), 1979): the values of a key occur equally
+    /// often, within one.
     pub fn sample(&self, count: usize, random: &mut Random) -> Vec<Point> {
         if count >= self.points() {
             return (0..self.points())
@@ -81,7 +82,7 @@ impl Space {
         let mut sample = Vec::with_capacity(count);
         for place in 0..count {
             let mut point: Point = columns.iter().map(|column| column[place]).collect();
-            // Two that fall together: another one in its place.
+            // The hypercube may contain a point twice; a random point replaces the second one.
             while !known.insert(point.clone()) {
                 point = self
                     .varied
@@ -94,8 +95,8 @@ impl Space {
         sample
     }
 
-    /// The points that differ in one key: by one step where its values are numbers, by any
-    /// other value where they are names.
+    /// Returns the points that differ in one key. The key differs by one step if the values are
+    /// numbers, or has any other value if the values are names.
     pub fn neighbours(&self, point: &Point) -> Vec<Point> {
         let mut neighbours = Vec::new();
         for (key, vary) in self.varied.iter().enumerate() {

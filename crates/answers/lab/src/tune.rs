@@ -1,4 +1,4 @@
-//! The best of many combinations of values, found by a race.
+//! Finds the best of many combinations of values in a race.
 
 use crate::{
     Batches, Candidate, LabError, Point, Race, RaceRules, Recipe, Space, Standing, Values, Varied,
@@ -12,36 +12,39 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
-/// Runs that are made at a time: what they need is built at once.
+/// Number of runs in a group. The stacks of a group are built at once, so the group size bounds the
+/// memory.
 const AT_A_TIME: usize = 64;
-/// Candidates that are printed for people.
+/// Number of candidates in the text.
 const SHOWN: usize = 12;
-/// Candidates that a sentence names.
+/// Largest number of candidates in a sentence.
 const NAMED_MAX: usize = 4;
-/// Points that are looked at to find one that is possible.
+/// Largest number of points checked to find a possible one.
 const LOOKED_AT_MAX: usize = 4096;
-/// The best is not run on a whole load that takes more than so many times what the race took.
+/// The best candidate is not run on the whole load if that takes more than this multiple of the
+/// race.
 const WHOLE_COST_MAX: usize = 16;
 
-/// How a search is made.
+/// Parameters of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Search {
-    /// The metric that decides.
+    /// Metric that decides.
     pub by: Metric,
-    /// Points that begin; the neighbours of the best join. All, if they are no more than these.
+    /// Number of points at the start. Neighbours of the best point join later. All points start if
+    /// there are no more than this.
     pub sample: usize,
     /// Parts of the workload.
     pub batches: usize,
-    /// Those that all who begin see.
+    /// Number of parts that all starting points see.
     pub first: usize,
-    /// How sure it is that the best one does not drop out, 0 to 1.
+    /// Probability that the best candidate does not drop out, 0 to 1.
     pub confidence: f64,
-    /// Runs at a time.
+    /// Number of runs at the same time.
     pub jobs: usize,
 }
 
-/// A search under way: a race that neighbours of the best join between rungs. It does no I/O but to ask
-/// which points are possible.
+/// A running search: a race that neighbours of the best point join between rungs. The search does
+/// no I/O except to ask which points are possible.
 pub struct Tuner<'a> {
     space: Space,
     race: Race,
@@ -50,93 +53,98 @@ pub struct Tuner<'a> {
     is_possible: IsPossible<'a>,
 }
 
-/// Whether what stands for a point, `key=value` for each key, can be run.
+/// Returns true if a point, given as `key=value` for each key, can be run.
 type IsPossible<'a> = Box<dyn FnMut(&[String]) -> bool + 'a>;
 
-/// What was found.
+/// Result of a search.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tuned {
     /// The metric's dotted name.
     pub by: String,
-    /// Whether a larger value is the better one.
+    /// True if a larger value is better.
     pub more_is_better: bool,
-    /// How sure it is that the best of those tried did not drop out.
+    /// Probability that the best of the tried candidates did not drop out.
     pub confidence: f64,
-    /// The stack's seed.
+    /// Seed of the stack.
     pub seed: u64,
-    /// Combinations that there are.
+    /// Number of combinations.
     pub points: usize,
-    /// Those that were tried.
+    /// Number of tried combinations.
     pub tried: usize,
-    /// Parts of the workload.
+    /// Number of parts of the workload.
     pub batches: usize,
-    /// What these are: parts of a `trace`, or runs with `seeds`.
+    /// Kind of the parts: parts of a `trace`, or runs with `seeds`.
     pub batches_are: &'static str,
-    /// Requests of a part, on average.
+    /// Mean number of requests of a part.
     pub batch_requests: u64,
-    /// The metric of the first one on the whole workload in one run, which its mean over parts is not; `null`
-    /// where it did not serve every request, or where that takes more than 16 times the runs of the race.
+    /// Value of the first candidate on the whole workload in one run, which differs from its mean
+    /// over parts. `null` if the candidate did not serve every request, or if that run takes more
+    /// than 16 times the runs of the race.
     pub whole_load_value: Option<f64>,
-    /// Combinations that cannot be run, which were left out.
+    /// Impossible combinations. The search leaves them out.
     pub impossible: Vec<Impossible>,
-    /// Runs that were made, each of one candidate on one part.
+    /// Number of runs, each of one candidate on one part.
     pub runs: usize,
-    /// Runs that it takes to try all combinations on all parts.
+    /// Number of runs of an exhaustive search: all combinations on all parts.
     pub exhaustive_runs: usize,
-    /// The one over the other.
+    /// `runs` divided by `exhaustive_runs`.
     pub cost_share: f64,
-    /// The chance that the first one, with those that are equal to it, is the best of those tried, at least.
+    /// Lower bound of the chance that the first candidate, or one that is equal to the first, is
+    /// the best of those tried.
     pub probability_correct: f64,
-    /// How many cannot be told from the best, which is among them, as are those that are equal to it.
+    /// Number of possibly best candidates. The best and the candidates equal to the best are
+    /// included.
     pub not_told_apart: usize,
-    /// How many have the value of the best in every part, beside the best.
+    /// Number of candidates with the value of the best in every part, without the best.
     pub equal_to_best: usize,
-    /// What follows, in sentences.
+    /// Conclusion, in sentences.
     pub verdict: String,
-    /// The keys that were varied, and their values.
+    /// The varied keys and their values.
     pub varied: Values,
-    /// Those that were tried, the best first.
+    /// Tried candidates, the best first.
     pub candidates: Vec<TunedCandidate>,
 }
 
-/// A combination that cannot be run.
+/// An impossible combination.
 #[derive(Clone, Debug, Serialize)]
 pub struct Impossible {
     /// The values, by key.
     pub varied: Varied,
-    /// What is wrong.
+    /// Error of the stack.
     pub why: String,
 }
 
-/// A combination that was tried.
+/// A tried combination.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TunedCandidate {
-    /// From 1.
+    /// Rank, from 1.
     pub rank: usize,
     /// The stack's name.
     pub name: String,
     /// The values, by key.
     pub varied: Varied,
-    /// The mean over the parts that it saw.
+    /// Mean over the parts of this candidate.
     pub value: f64,
-    /// That of the best over the same parts.
+    /// Mean of the best candidate over the same parts.
     pub best_value: f64,
-    /// The one less the other; `None` for the best.
+    /// `value` less `best_value`; `None` for the best.
     pub difference_to_best: Option<Difference>,
-    /// Parts that it saw.
+    /// Number of parts of this candidate.
     pub batches: usize,
-    /// Whether it dropped out.
+    /// True if the candidate dropped out.
     pub dropped: bool,
-    /// Whether it cannot be told from the best.
+    /// True if the candidate cannot be told from the best.
     pub may_be_best: bool,
-    /// The chance that it is better than the best all the same, 0 for one that is equal; `None` for the best.
+    /// Chance that the candidate is better than the best in spite of the measured values. 0 if both
+    /// are equal; `None` for the best.
     pub chance_better: Option<f64>,
-    /// Whether its value is that of the best in every part that both saw.
+    /// True if the value equals that of the best in every part that both saw.
     pub equal_to_best: bool,
 }
 
 impl<'a> Tuner<'a> {
-    /// A search of `space` that begins with so many points, without those of them that are not possible.
+    /// Creates a search of `space` that begins with `sample` points. Impossible points are left
+    /// out.
     pub fn new(
         space: Space,
         rules: RaceRules,
@@ -154,7 +162,8 @@ impl<'a> Tuner<'a> {
             is_possible,
         };
         first.into_iter().for_each(|point| _ = tuner.join(point));
-        // Where a sample has none that is possible, the first that is.
+        // If no point of the sample is possible, the first possible point of the space starts
+        // alone.
         for number in 0..tuner.space.points().min(LOOKED_AT_MAX) {
             if !tuner.points.is_empty() {
                 break;
@@ -164,7 +173,7 @@ impl<'a> Tuner<'a> {
         tuner
     }
 
-    /// Whether a point joins: one that is possible, and is not known yet.
+    /// Adds a point to the race. Returns true if the point is new and possible.
     fn join(&mut self, point: Point) -> bool {
         let joins =
             self.known.insert(point.clone()) && (self.is_possible)(&self.space.assignments(&point));
@@ -176,23 +185,23 @@ impl<'a> Tuner<'a> {
         joins
     }
 
-    /// Which batches of which points are to be told next.
+    /// Returns the batches of each point that are due next.
     pub fn due(&self) -> Vec<(usize, Range<usize>)> {
         self.race.due()
     }
 
-    /// The values of a point in the batches that were due.
+    /// Adds a point's values in the batches that were due.
     pub fn tell(&mut self, point: usize, values: &[f64]) {
         self.race.tell(point, values);
     }
 
-    /// Judges what was told; `false` if the search is over.
+    /// Judges the values. Returns `false` if the search is over.
     pub fn judge(&mut self) -> bool {
         self.race.judge();
         !self.race.is_settled() || self.neighbours_join() || self.race.advance()
     }
 
-    /// Those of the leader that are not known yet; whether there are any.
+    /// Adds the leader's neighbours that are not known yet. Returns true if a point joined.
     fn neighbours_join(&mut self) -> bool {
         let Some(leader) = self.race.leader() else {
             return false;
@@ -204,28 +213,28 @@ impl<'a> Tuner<'a> {
         joined
     }
 
-    /// The race.
+    /// Returns the race.
     pub fn race(&self) -> &Race {
         &self.race
     }
 
-    /// Where in the space a candidate of the race is.
+    /// Returns the point of a candidate of the race.
     pub fn point(&self, candidate: usize) -> &Point {
         &self.points[candidate]
     }
 
-    /// What stands for a point: `key=value` for each key.
+    /// Returns a point as `key=value` for each key.
     pub fn assignments(&self, point: usize) -> Vec<String> {
         self.space.assignments(&self.points[point])
     }
 }
 
 impl Search {
-    /// The best values of some keys of the stack of `recipe`. `progress` is told how many runs were made,
-    /// and how many candidates still run.
+    /// Finds the best values of some keys of the stack of `recipe`. `progress` is called with the
+    /// number of finished runs and the number of candidates that still run.
     ///
     /// # Errors
-    /// That of the first combination, where none can be built, or the error of a run.
+    /// The error of the first combination if no combination can be built, or the error of a run.
     pub fn run(
         &self,
         recipe: &Recipe,
@@ -235,10 +244,10 @@ impl Search {
         self.run_until(&Stop::default(), recipe, varied, progress)
     }
 
-    /// The same, unless it is stopped.
+    /// Runs the search until the end or until `stop` is set.
     ///
     /// # Errors
-    /// Those of [`Search::run`]; that of the run that was stopped.
+    /// As [`Search::run`], and the error of the run that was stopped.
     fn run_until(
         &self,
         stop: &Stop,
@@ -248,10 +257,12 @@ impl Search {
     ) -> Result<Tuned, LabError> {
         let space = Space::new(varied);
         let points = space.points();
-        // What is varied may be what the stack cannot do without.
+        // The stack may be invalid without a value of a varied key, so the parts are taken from a
+        // possible combination.
         let whole = possible(recipe, &space)?;
         let batches = Batches::new(&whole, self.batches)?;
         let rules = RaceRules {
+            // A race needs two batches for its first interval.
             batches: batches.count().max(2),
             first: self.first.clamp(2, batches.count().max(2)),
             confidence: self.confidence,
@@ -312,10 +323,11 @@ impl Search {
         ))
     }
 
-    /// The same, and the best once more on the whole load in one run, unless that takes far longer than the race.
+    /// Runs the search, then the best candidate on the whole load in one run. The last run is left
+    /// out if it takes far longer than the race.
     ///
     /// # Errors
-    /// As [`run`](Search::run), and that of the run that was stopped.
+    /// As [`run`](Search::run), and the error of the run that was stopped.
     pub fn run_with_whole_load(
         &self,
         stop: &Stop,
@@ -336,7 +348,7 @@ impl Search {
         Ok(tuned)
     }
 
-    /// What was measured of each.
+    /// Runs the recipes and returns their reports.
     fn reports(&self, recipes: &[Recipe], stop: &Stop) -> Result<Vec<Report>, LabError> {
         let stopped_by = |candidate| Candidate {
             stop: stop.clone(),
@@ -353,7 +365,7 @@ impl Search {
         Ok(ran.into_iter().map(|ran| ran.measured.report).collect())
     }
 
-    /// The metric; not a number for a run that did not serve every request.
+    /// Returns the value of the metric; NaN for a run that did not serve every request.
     fn value(&self, report: &Report) -> f64 {
         if report.arrived.completed == report.arrived.requests {
             self.by.value(report)
@@ -363,14 +375,14 @@ impl Search {
     }
 }
 
-/// What the race was held on.
+/// Parts of the workload of a race.
 struct Parts<'a> {
     batches: &'a Batches,
-    /// Of one, on average.
+    /// Mean number of requests of a part.
     requests: u64,
 }
 
-/// The recipe at the first point that is possible.
+/// Returns the recipe at the first possible point.
 fn possible(recipe: &Recipe, space: &Space) -> Result<Recipe, LabError> {
     let at = |number: usize| with(recipe, &space.assignments(&space.point(number)));
     let able = (0..space.points().min(LOOKED_AT_MAX))
@@ -379,7 +391,7 @@ fn possible(recipe: &Recipe, space: &Space) -> Result<Recipe, LabError> {
     able.map_or_else(|| at(0).candidate().map(|_| at(0)), Ok)
 }
 
-/// The same with some keys set.
+/// Returns the recipe with some keys set.
 fn with(recipe: &Recipe, assignments: &[String]) -> Recipe {
     let mut recipe = recipe.clone();
     recipe.overrides.set.extend_from_slice(assignments);
@@ -514,7 +526,7 @@ impl Tuned {
         words + &self.left_out()
     }
 
-    /// What a value is.
+    /// Returns the description of a value: a mean over parts or over seeds.
     fn mean(&self, parts: usize) -> String {
         let what = if self.batches_are == "trace" {
             "parts of the trace"
@@ -527,7 +539,8 @@ impl Tuned {
         )
     }
 
-    /// Whether a run of the whole load takes no more than so many times what the race took.
+    /// Returns true if a run of the whole load takes no more than `WHOLE_COST_MAX` times the runs
+    /// of the race.
     fn can_afford_whole_load(&self) -> bool {
         let runs = if self.batches_are == "trace" {
             self.batches
@@ -537,7 +550,7 @@ impl Tuned {
         runs <= WHOLE_COST_MAX * self.runs
     }
 
-    /// What the best comes to on the whole load, which the mean over its parts is not.
+    /// Returns a sentence with the value of the best candidate on the whole load.
     fn on_the_whole_load(&self) -> String {
         match self.whole_load_value {
             Some(value) if value.is_nan() => {
@@ -550,7 +563,7 @@ impl Tuned {
         }
     }
 
-    /// What could not be tried.
+    /// Returns a sentence about impossible combinations.
     fn left_out(&self) -> String {
         let each = self
             .impossible
@@ -575,7 +588,8 @@ impl Tuned {
 }
 
 impl Tuned {
-    /// Those of which something holds, by their values; of many, how many and the first.
+    /// Returns the values of the candidates that fulfil `of`. If there are many, returns their
+    /// number and the first.
     fn named(&self, of: impl Fn(&TunedCandidate) -> bool) -> String {
         let labels: Vec<String> = self
             .candidates
@@ -688,7 +702,8 @@ mod tests {
         }
     }
 
-    /// How many of the seeds find the lowest point, and the share of the exhaustive cost.
+    /// Returns the number of seeds that find the lowest point, and the share of the exhaustive
+    /// cost.
     fn over_seeds(sample: usize, seeds: u64) -> (u64, f64) {
         let (mut right, mut told) = (0, 0);
         for seed in 0..seeds {

@@ -1,17 +1,17 @@
-//! What tells the candidates of one stack apart.
+//! Labels to distinguish the candidates of one stack.
 
 use crate::{LabError, Vary};
 use fullstroke_stack::StackError;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// The keys that were varied, in the order of the command line, and this
-/// candidate's values. As JSON an object: `{"volume.chunk": "64KiB"}`.
+/// The varied keys, in the order of the command line, with the values of one candidate. As JSON an
+/// object: `{"volume.chunk": "64KiB"}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Varied(Vec<(String, String)>);
 
 impl Varied {
-    /// From assignments, `key=value` each.
+    /// Parses assignments, each `key=value`.
     pub fn new(assignments: &[String]) -> Varied {
         let split = |assignment: &String| {
             let (key, value) = assignment.split_once('=').unwrap_or((assignment, ""));
@@ -20,19 +20,19 @@ impl Varied {
         Varied(assignments.iter().map(split).collect())
     }
 
-    /// Each key with its value.
+    /// Returns each key with its value.
     pub fn each(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()
             .map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    /// The keys.
+    /// Returns the keys.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(key, _)| key.as_str())
     }
 
-    /// The keys with their values, `key=value` each.
+    /// Returns the keys with their values, each as `key=value`.
     pub fn assignments(&self) -> Vec<String> {
         self.0
             .iter()
@@ -40,7 +40,7 @@ impl Varied {
             .collect()
     }
 
-    /// The value of `key`, if that was varied.
+    /// Returns the value of `key`; `None` if the key was not varied.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0
             .iter()
@@ -48,7 +48,7 @@ impl Varied {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Why these values make no stack; without any, why the stack is none.
+    /// Returns the error of the stack. If keys were varied, the error names their values.
     pub(crate) fn refused(&self, source: StackError) -> LabError {
         if self.0.is_empty() {
             source.into()
@@ -60,7 +60,8 @@ impl Varied {
         }
     }
 
-    /// The candidate called `name`, told apart from others of that name.
+    /// Returns `name` with the values of the varied keys, which distinguish candidates of the same
+    /// name.
     pub fn label(&self, name: &str) -> String {
         if self.0.is_empty() {
             name.to_owned()
@@ -70,13 +71,13 @@ impl Varied {
     }
 }
 
-/// The keys that were varied, each with its values in the order in which they were given. As JSON an object:
-/// `{"volume.chunk": ["16KiB", "64KiB"]}`.
+/// The varied keys, each with its values in the order given. As JSON an object: `{"volume.chunk":
+/// ["16KiB", "64KiB"]}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values(Vec<(String, Vec<String>)>);
 
 impl Values {
-    /// Those of candidates in the order in which they were given.
+    /// Collects the keys and values of candidates, in the order given.
     pub fn of<'a>(candidates: impl Iterator<Item = &'a Varied>) -> Values {
         let mut keys: Vec<(String, Vec<String>)> = Vec::new();
         for (key, value) in candidates.flat_map(|varied| &varied.0) {
@@ -108,7 +109,7 @@ impl From<&[Vary]> for Values {
 }
 
 impl Values {
-    /// The values of the key `key` in the order in which they were given; none if it was not varied.
+    /// Returns the values of the key `key` in the order given; empty if the key was not varied.
     pub fn of_key(&self, key: &str) -> &[String] {
         let found = self.0.iter().find(|(known, _)| known == key);
         found.map_or(&[], |(_, values)| values)

@@ -4,10 +4,9 @@ use crate::LabError;
 use fullstroke_contract::{Reason, reason};
 use std::str::FromStr;
 
-/// A key of the stack file and the values that it takes in turn, as in
-/// `volume.chunk=16KiB,64KiB`. Commas inside brackets, braces or quotes belong
-/// to a value: `volume.failed=[0],[0,1]`. `3..12` stands for every whole number
-/// from 3 to 12, both included, and `4..16..4` for every fourth.
+/// A key of the stack file and its values, as in `volume.chunk=16KiB,64KiB`. Commas inside
+/// brackets, braces or quotes belong to a value: `volume.failed=[0],[0,1]`. `3..12` stands for
+/// every whole number from 3 to 12, both included, and `4..16..4` for every fourth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vary {
     key: String,
@@ -53,26 +52,26 @@ impl FromStr for Vary {
 }
 
 impl Vary {
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Its values, in the order given.
+    /// Returns the values, in the order given.
     pub fn values(&self) -> &[String] {
         &self.values
     }
 
-    /// Whether each value begins with a digit, so that the order given is likely one of size.
+    /// Returns true if each value begins with a digit. The order of such values is probably an
+    /// order of size.
     pub(crate) fn is_ordered(&self) -> bool {
         self.values
             .iter()
             .all(|value| value.starts_with(|letter: char| letter.is_ascii_digit()))
     }
 
-    /// Every combination of the values of all keys, the last key varying
-    /// fastest; each is a list of `key=value`. Without keys there is one empty
-    /// combination.
+    /// Returns every combination of the values of all keys, each as a list of `key=value`. The last
+    /// key varies fastest. Without keys there is one empty combination.
     pub fn combinations(varied: &[Vary]) -> Vec<Vec<String>> {
         varied.iter().fold(vec![Vec::new()], |combinations, vary| {
             let extended = |combination: &Vec<String>| {
@@ -88,10 +87,10 @@ impl Vary {
     }
 }
 
-/// The most values that a range stands for: more would be a slip of the hand.
+/// Largest number of values of a range. A longer range is probably a typing error.
 const RANGE_MAX: u64 = 1000;
 
-/// The values that `text` stands for: those of a range, or itself.
+/// Returns the values of `text`: the numbers of a range, or the text itself.
 fn range(text: &str) -> Result<Vec<String>, Reason> {
     let parts: Vec<&str> = text.split("..").collect();
     let numbers: Option<Vec<u64>> = parts.iter().map(|part| part.parse().ok()).collect();
@@ -116,7 +115,7 @@ fn range(text: &str) -> Result<Vec<String>, Reason> {
         .collect())
 }
 
-/// Splits at commas that stand outside of brackets, braces and quotes.
+/// Splits at commas outside of brackets, braces and quotes.
 fn split(text: &str) -> Vec<&str> {
     let (mut depth, mut quote, mut start) = (0usize, None, 0);
     let mut parts = Vec::new();
@@ -180,7 +179,7 @@ mod tests {
             ["4", "8", "12", "20"]
         );
         assert_eq!(vary("seed=7..7").values, ["7"]);
-        // What is no range of numbers stays a value, such as a relative path.
+        // Text that is no range of numbers stays a value, for example a relative path.
         assert_eq!(vary("workload.path=../a.trace").values, ["../a.trace"]);
     }
 

@@ -1,31 +1,31 @@
-//! What a search found, run once on the whole load: for pages, which show where the time of the best went, and that
-//! of its nearest rivals.
+//! Runs the best results of a search on the whole load. Pages show where the time of the best
+//! candidate and of its nearest rivals went.
 
 use crate::{Borne, Candidate, LabError, Ran, Recipe, Tuned, Varied, run_all};
 use fullstroke_measure::Report;
 use serde::Serialize;
 
-/// The best, and so many in all: more than these are no longer near.
+/// Number of candidates for the run. Rivals of lower rank are no longer near.
 const RUN: usize = 3;
 
-/// One of a search, on the whole load.
+/// A result of a search on the whole load.
 #[derive(Clone, Debug, Serialize)]
 pub struct WholeLoad {
     /// The stack's name.
     pub name: String,
-    /// The values that were varied, by key.
+    /// Values of the varied keys.
     pub varied: Varied,
-    /// How many times faster than the stack says requests arrived.
+    /// Factor by which requests arrived faster than in the stack file.
     pub load: f64,
-    /// Everything that was measured.
+    /// All measures.
     pub report: Report,
 }
 
 impl WholeLoad {
-    /// The best that a race found, and what comes next.
+    /// Runs the best candidates of a race.
     ///
     /// # Errors
-    /// Those of a run.
+    /// Errors of a run.
     pub fn of_tuned(
         tuned: &Tuned,
         recipe: &Recipe,
@@ -45,10 +45,11 @@ impl WholeLoad {
         on_the_whole_load(each.collect::<Result<_, _>>()?, jobs)
     }
 
-    /// Those that bear most, each at the most that it bears; none of those that bear nothing.
+    /// Runs the candidates with the largest loads or numbers of streams, each at its own limit. A
+    /// candidate with the limit 0 is left out.
     ///
     /// # Errors
-    /// Those of a run.
+    /// Errors of a run.
     pub fn of_found(
         found: &[Borne],
         recipes: &[Recipe],

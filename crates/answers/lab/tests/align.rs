@@ -1,11 +1,11 @@
-//! The aligner's plan on stacks: what the moves cost, and what they bring.
+//! Tests of the aligner's plan on stacks: cost and gain of the moves.
 
 use fullstroke_files::script::Script;
 use fullstroke_lab::{Alignable, Programme};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::Bytes;
 
-/// Files of nearly a track, where nothing takes care that they lie on one.
+/// Files of nearly a track in a file system that does not align files with tracks.
 const STACK: &str = "seed = 2\n[workload]\nkind = \"script\"\nfile = \"list\"\n[host]\nelevator = \"noop\"\n\
     [host.memory]\nsize = \"16MiB\"\n[host.files]\nkind = \"ext2\"\nsize = \"1GiB\"\n";
 const DISK: &str = "[volume]\ndrive = \"maxtor-atlas-10k-v-73gb-czk\"\n";
@@ -42,10 +42,11 @@ fn files_of_nearly_a_track_are_read_sooner_where_each_lies_on_one() {
     assert_eq!(cost.files, found.moves().moves.len() as u64);
     let pages: u64 = found.moves().moves.iter().map(|one| one.pages()).sum();
     assert_eq!(cost.bytes, Bytes(pages * 4096));
-    // Neither faster than the medium, nor with pauses.
+    // The moves run at a speed that the medium allows, without pauses.
     let mb_per_s = 2.0 * cost.bytes.0 as f64 / 1e6 / cost.seconds;
     assert!((5.0..120.0).contains(&mb_per_s), "{cost:?}");
-    // An indirect block, an inode, a bitmap and a descriptor each, and few groups.
+    // Each file changes an indirect block, an inode, a bitmap and a descriptor; there are few
+    // groups.
     assert!(
         (4 * cost.files..8 * cost.files).contains(&cost.metadata_pages),
         "{cost:?}"
@@ -65,12 +66,12 @@ fn files_of_nearly_a_track_are_read_sooner_where_each_lies_on_one() {
 
 #[test]
 fn where_nothing_can_be_won_nothing_is_moved() {
-    // A file of a page is on one track wherever it lies.
+    // A file of one page lies on one track at any place.
     let stack = load(&format!("{STACK}{DISK}")).unwrap();
     let mut found = Alignable::new(&stack, Some(&script(50, "4KiB"))).unwrap();
     let moves = found.moves().moves.len();
     let cost = found.cost(PROGRAMME.request).unwrap();
-    // But for pages that two tracks share.
+    // Only a page that lies across two tracks moves.
     assert!(moves <= 2 && cost.files == moves as u64);
     let gain = found.gain(PROGRAMME, &cost).unwrap();
     assert_eq!(

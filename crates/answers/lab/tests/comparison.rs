@@ -51,7 +51,7 @@ fn ranking(candidates: &[Candidate], jobs: usize, by: &str) -> Ranking {
     )
 }
 
-/// The ranking without what differs from run to run.
+/// Returns the ranking without the fields that differ from run to run.
 fn without_wall_clock(ranking: &Ranking) -> serde_json::Value {
     let mut ranking = ranking.clone();
     for ranked in &mut ranking.candidates {
@@ -136,7 +136,7 @@ fn of_nothing_there_is_no_share_and_all_that_are_equal_are_best() {
         "{verdict}"
     );
     assert!(!ranking.to_string().contains("NaN"), "{ranking}");
-    // The mean differs all the same, and why.
+    // The mean response times still differ, and there is a reason.
     let reason = &ranking.reasons[0].sentence;
     assert!(reason.contains(&format!("are equal by {by}; ")), "{reason}");
 }
@@ -319,7 +319,7 @@ fn where_nothing_was_measured_nobody_is_best_and_no_reason_is_given() {
     let folder = tempfile::tempdir().unwrap();
     let mut candidates = load(&stacks(folder.path()), &[]);
     candidates.retain(|candidate| candidate.name != "raid10");
-    // The one that answers sooner stands first, for which there would be a reason.
+    // The faster candidate stands first, so by another metric there would be a reason.
     candidates.reverse();
     let by_mean = ranking(&candidates, 2, "response_ms.mean");
     let ranking = ranking(&candidates, 2, "operations.discard.response_ms.p99");
@@ -348,7 +348,8 @@ fn candidates_are_ranked_by_what_their_links_counted() {
         (ranking.by.as_str(), best.name.as_str()),
         ("layers.link_utilisation", "raid0")
     );
-    // A third writes, each with two reads and two writes where one would do.
+    // A third of the requests are writes. Each write needs two reads and two writes instead of one
+    // write.
     assert!(
         other.value > 1.8 * best.value && best.value > 0.0,
         "{ranking}"

@@ -1,4 +1,4 @@
-//! Media streams, measured and searched for.
+//! Tests of media streams, measured and searched for.
 
 use fullstroke_lab::{Found, LabError, Search, candidates, most_streams, run};
 use fullstroke_measure::Metric;
@@ -69,7 +69,7 @@ fn what_clients_saw_is_in_the_report_and_can_be_ranked_by() {
         (10, 10, 0)
     );
     assert!(streams.all_played(10) && streams.nominal_mbit_per_s == 40.0);
-    // What was read in order is what the drive was asked for.
+    // The streams together made all requests of the run.
     assert_eq!(
         streams.each.iter().map(|each| each.reads).sum::<u64>(),
         few.arrived.completed
@@ -104,10 +104,10 @@ fn the_most_streams_are_found_and_one_more_fails() {
     );
     // 1 - 0.05^(1/3).
     assert!((found.underrun_probability_max.unwrap() - 0.6316).abs() < 1e-4);
-    // The rate bounds it: 15 MB/s are 30 streams of half a megabyte a second.
+    // The transfer rate is the bound: 15 MB/s are 30 streams of 0.5 MB/s.
     assert!(found.streams < 40, "{found}");
     assert_eq!(found, find(&file, &Overrides::default(), 3, 1).unwrap());
-    // Of more seeds the least is less or the same.
+    // More seeds can only lower the minimum.
     assert!(find(&file, &Overrides::default(), 6, 2).unwrap().streams <= found.streams);
 }
 
@@ -119,7 +119,7 @@ fn streams_that_do_not_fit_or_never_play_do_not_hold() {
         set: vec![key.to_owned()],
         ..Overrides::default()
     };
-    // The volume holds eight such files.
+    // The volume holds eight files of this size.
     let found = find(&file, &set("workload.file_size=1GiB"), 1, 1).map(|found| found.streams);
     assert!(matches!(found, Err(LabError::Stack(error)) if error.key == "workload.file_size"));
     let overrides = Overrides {
@@ -137,7 +137,7 @@ fn streams_that_do_not_fit_or_never_play_do_not_hold() {
             .contains("`workload.file_size`: 9 files of 1GiB are larger"),
         "{found}"
     );
-    // A start-up buffer that nobody fills in time: no underrun, but no stream.
+    // The start-up buffer never fills: there is no underrun, but no stream plays.
     let start_up = set("workload.start_up_buffer=1GiB");
     let found = find(&file, &start_up, 1, 1).unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! What measuring costs: `cargo run --release -p fullstroke-measure --example cost`.
+//! Cost of measuring a run: `cargo run --release -p fullstroke-measure --example cost`.
 
 use fullstroke_contract::{Breakdown, Completion, Extent, Operation};
 use fullstroke_engine::{Finished, Observer as _};

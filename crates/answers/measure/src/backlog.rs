@@ -1,39 +1,36 @@
-//! Whether the drives carry what arrives, told from how many requests are
-//! under way; the method is described in the crate's documentation.
+//! Decides from the number of requests in flight whether the drives carry the load. The crate's
+//! documentation describes the method.
 
 use crate::interval::student_point;
 use fullstroke_units::{Duration, Time};
 use serde::Serialize;
 use std::fmt;
 
-/// Spans of time into which a run is divided, at most; at least half as many
-/// are in use.
+/// Largest number of spans of a run; at least half of the spans are in use.
 const SPANS: usize = 512;
 
-/// At first a span is `2^FIRST_SHIFT` ns long.
+/// The first spans are `2^FIRST_SHIFT` ns long.
 const FIRST_SHIFT: u32 = 10;
 
-/// Groups of spans whose growth is tested, at least, where there are so many
-/// spans; with fewer than `SPANS_FOR_TEST` nothing is tested.
+/// Least number of groups of spans whose growth is tested, if there are so many spans. With fewer
+/// than `SPANS_FOR_TEST` spans nothing is tested.
 const GROUPS: usize = 32;
 const SPANS_FOR_TEST: usize = 8;
 
-/// With fewer requests than this nothing is claimed: as for intervals, 20
-/// batches of 16.
+/// Least number of requests for a verdict, as for intervals: 20 batches of 16.
 const REQUESTS_MIN: u64 = 320;
 
-/// A growth is called one if chance explains it with less than 0.5 %.
+/// A queue grows if chance explains the growth with less than 0.5 %.
 const CONFIDENCE: f64 = 0.995;
 
-/// What is still under way at the last arrival matters from this share of all
-/// requests on; a load that is carried leaves a few, however long it is.
+/// The requests in flight at the last arrival matter from this share of all requests on. A load
+/// within the capacity leaves a few, however long the load is.
 const MATTERS: f64 = 0.01;
 
-/// The queue counts as empty below this share of what it has at the end.
+/// The queue counts as empty below this share of its final length.
 const EMPTY: f64 = 0.05;
 
-/// Requests that arrived and finished in each span of a run; memory does not
-/// grow with it.
+/// Requests that arrived and finished in each span of a run. Memory does not grow with the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     shift: u32,
@@ -50,36 +47,36 @@ struct Span {
     finished: u64,
 }
 
-/// What waited where requests arrive by their own times.
+/// Pending requests of an open load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Backlog {
-    /// The most requests that were under way at a time, to 1/256 of the run.
+    /// Largest number of requests in flight, sampled at least 256 times a run.
     pub outstanding_max: u64,
-    /// Those under way at the last arrival.
+    /// Number of requests in flight at the last arrival.
     pub outstanding_at_last_arrival: u64,
-    /// From the last arrival to the last completion.
+    /// Seconds from the last arrival to the last completion.
     pub behind_s: f64,
-    /// Whether so many piled up at a time that bursts decide the response
-    /// times, although the load as a whole is carried.
+    /// True if so many requests piled up that bursts decide the response times, although the drives
+    /// carry the load as a whole.
     pub bursts: bool,
 }
 
-/// Arrivals outrun the drives.
+/// A load above the capacity of the drives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Overload {
-    /// The share of the offered load that is carried, 0 to 1: of the time in
-    /// which the queue grew, over that time and the time that it took to empty.
+    /// Share of the offered load that is carried, 0 to 1. The time in which the queue grew, divided
+    /// by the sum of that time and the time to empty the queue.
     pub carried_share: f64,
-    /// Requests under way at the last arrival.
+    /// Number of requests in flight at the last arrival.
     pub outstanding_at_last_arrival: u64,
-    /// How far the drives were behind then: the time to the last completion.
+    /// Seconds from the last arrival to the last completion.
     pub behind_s: f64,
-    /// How busy the busiest drive was, 0 to 1, over the whole run.
+    /// Utilisation of the busiest drive over the whole run, 0 to 1.
     pub busiest_utilisation: f64,
-    /// Whether response times grow with the length of the load, so that no mean
-    /// and no interval describes them.
+    /// True if response times grow with the length of the load. Then no mean and no interval
+    /// describes the response times.
     pub grows: bool,
-    /// The same in words.
+    /// The verdict as a sentence.
     pub sentence: String,
 }
 
@@ -97,7 +94,7 @@ impl Default for Flow {
 }
 
 impl Flow {
-    /// A request that arrived and has finished.
+    /// Records a finished request.
     #[inline]
     pub(crate) fn record(&mut self, arrived: Time, finished: Time) {
         self.requests += 1;
@@ -107,7 +104,7 @@ impl Flow {
         while finished.as_nanos() >> self.shift >= SPANS as u64 {
             self.merge_neighbours();
         }
-        // Nothing finishes before it arrives.
+        // A request finishes no earlier than it arrives, so the array has room for both spans.
         let (arrived, finished) = (self.span_of(arrived), self.span_of(finished));
         self.spans[arrived].arrived += 1;
         self.spans[finished].finished += 1;
@@ -131,7 +128,7 @@ impl Flow {
         self.shift += 1;
     }
 
-    /// Requests under way at the end of each span, from that of the first
+    /// Returns the number of requests in flight at the end of each span, from the span of the first
     /// arrival to that of the last.
     fn outstanding(&self) -> Vec<u64> {
         if self.requests == 0 {
@@ -152,7 +149,7 @@ impl Flow {
         self.last_finish.saturating_since(self.last_arrival)
     }
 
-    /// What waited; `None` if nothing arrived.
+    /// Returns the pending requests; `None` if nothing arrived.
     pub(crate) fn backlog(&self) -> Option<Backlog> {
         let outstanding = self.outstanding();
         let most = *outstanding.iter().max()?;
@@ -166,8 +163,7 @@ impl Flow {
         })
     }
 
-    /// What is said if the queue grew to the end; `utilisations` are those of
-    /// the drives.
+    /// Returns the verdict if the queue grew to the end. `utilisations` are those of the drives.
     pub(crate) fn overload(&self, utilisations: impl Iterator<Item = f64>) -> Option<Overload> {
         let outstanding = self.outstanding();
         let left = *outstanding.last()?;
@@ -189,16 +185,17 @@ impl Flow {
         })
     }
 
-    /// Whether the number under way rose from group to group of spans more
-    /// steadily than chance explains. A burst at the end is one large step among
-    /// many small ones, and is not called growth; nor is a queue that rises and
-    /// falls, since its steps cancel.
+    /// Returns true if the number of requests in flight rose from group to group of spans more
+    /// steadily than chance explains. A burst at the end is one large step among many small ones,
+    /// so a burst is not growth. A queue that rises and falls is not growth either, because the
+    /// steps cancel.
     fn grows(&self, outstanding: &[u64]) -> bool {
         let Some((&last, whole)) = outstanding.split_last() else {
             return false;
         };
         if whole.len() < SPANS_FOR_TEST {
-            // Nearly all of the run came after the last arrival.
+            // Too few spans for a test: nearly all of the run came after the last arrival. The
+            // queue grew if half of all requests were still in flight.
             return 2 * last >= self.requests;
         }
         let group = (whole.len() / GROUPS).max(1);
@@ -218,9 +215,9 @@ impl Flow {
         mean > 0.0 && mean > student_point(CONFIDENCE, count - 1.0) * error
     }
 
-    /// The time in which the queue grew, since it was last empty, over that time
-    /// and what it took to empty what had grown. For a load that is too much
-    /// from its beginning that is its span over the time that it took to serve.
+    /// Returns the time in which the queue grew since it was last empty, divided by the sum of that
+    /// time and the time to empty the queue. If the load is too large from the beginning, this is
+    /// the duration of the load divided by the time to serve the load.
     fn carried_share(&self, outstanding: &[u64]) -> f64 {
         let left = outstanding.last().copied().unwrap_or(0).max(1) as f64;
         let empty = outstanding
@@ -247,8 +244,8 @@ impl Flow {
 }
 
 impl Overload {
-    /// A job that is given a rate and falls behind it: the times of what it
-    /// issues do not grow, because it waits.
+    /// Returns the verdict for a job that falls behind its given rate. The response times of such a
+    /// job do not grow, because the job waits.
     pub fn of_rate(
         job: &str,
         carried_share: f64,
@@ -282,8 +279,8 @@ impl Overload {
              {carried_share:.2} of it ({outstanding_at_last_arrival} requests wait at the last arrival, \
              {behind_s:.1} s of work)"
         );
-        // Below nine tenths something else than the busiest drive's arm is the
-        // bottleneck: a queue depth, a barrier, a lock.
+        // Below nine tenths the bottleneck is not the arm of the busiest drive but, for example, a
+        // queue depth, a barrier or a lock.
         if *busiest_utilisation < 0.9 {
             words.push_str(&format!(
                 ", though the busiest drive is busy {:.0} % of the time: something above the drives holds requests back",
@@ -305,8 +302,8 @@ mod tests {
     use super::*;
     use fullstroke_units::{Random, Seed};
 
-    /// One server, first come first served: response times follow from the
-    /// arrivals alone. `gap_ns` gives the time to the next arrival.
+    /// Simulates one server, first come first served. Response times follow from the arrivals
+    /// alone. `gap_ns` gives the time to the next arrival.
     fn served(
         requests: u64,
         service_ns: f64,
@@ -326,7 +323,7 @@ mod tests {
         flow
     }
 
-    /// Poisson arrivals at `load` times what one server can do.
+    /// Simulates Poisson arrivals at `load` times the capacity of one server.
     fn poisson(requests: u64, load: f64, seed: u64) -> Flow {
         let mut random = Seed(seed).stream("arrivals");
         let mut service = Seed(seed).stream("service");

@@ -5,44 +5,43 @@ use crate::spread::{histogram, middle_at_quantile};
 use fullstroke_units::Time;
 use hdrhistogram::Histogram;
 
-/// Batches that are kept; when a request falls behind the last one, neighbours
-/// are merged.
+/// Largest number of batches. If a request lies beyond the last batch, neighbours are merged.
 const BATCHES_MAX: usize = 64;
 
-/// At first a batch holds `2^FIRST_SHIFT` requests.
+/// The first batches hold `2^FIRST_SHIFT` requests each.
 const FIRST_SHIFT: u32 = 4;
 
-/// Significant digits of a batch's percentiles. Their error is common to both
-/// runs of a pair and small against what differs between batches.
+/// Significant digits of a batch's percentiles. Both runs of a pair have the same rounding error,
+/// and the error is small compared with the differences between batches.
 const DIGITS: u8 = 2;
 
-/// Requests in at most 64 batches of equal size, by arrival number. However
-/// many requests there are, memory stays the same: batches that have become too
-/// many are merged in pairs, which doubles their size.
+/// Requests in at most 64 batches of equal size, by arrival number. Memory does not grow with the
+/// number of requests: if there are too many batches, neighbouring pairs are merged, which doubles
+/// the batch size.
 #[derive(Clone, Debug)]
 pub struct Batches {
     shift: u32,
     batches: Vec<Batch>,
-    /// When counting began.
+    /// Time when counting began.
     began: Time,
 }
 
-/// What one batch adds up to. Sums are in nanoseconds.
+/// Sums of one batch, in nanoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Batch {
-    /// Requests that fell into the batch, whatever became of them.
+    /// Number of requests of the batch, with any status.
     pub(crate) seen: u64,
-    /// Reads and writes that were done.
+    /// Sums over successful reads, and over successful writes.
     pub(crate) classes: [ClassSums; 2],
     /// Queue, parity, overhead, seek, rotation and transfer, in this order.
     pub(crate) parts: [u128; 6],
     /// Response times.
     pub(crate) response: Histogram<u32>,
-    /// The last completion.
+    /// Time of the last completion.
     pub(crate) last_finish: Time,
 }
 
-/// Sums over the reads, or over the writes, of a batch.
+/// Sums over the reads or the writes of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ClassSums {
     pub(crate) requests: u64,
@@ -73,8 +72,8 @@ impl Default for Batch {
 }
 
 impl Batches {
-    /// The batch of arrival number `origin`, of a request that is part of the
-    /// time that is counted since `entered`.
+    /// Returns the batch of arrival number `origin`. `entered` is the time from which the request
+    /// counts.
     #[inline]
     pub(crate) fn of(&mut self, origin: u64, entered: Time) -> &mut Batch {
         self.began = self.began.min(entered);
@@ -85,17 +84,17 @@ impl Batches {
         &mut self.batches[(origin >> self.shift) as usize]
     }
 
-    /// Requests that a full batch holds.
+    /// Returns the number of requests of a full batch.
     pub fn size(&self) -> u64 {
         1 << self.shift
     }
 
-    /// Batches that are at least half full.
+    /// Returns the number of batches that are at least half full.
     pub fn count(&self) -> usize {
         self.indices().count()
     }
 
-    /// Merges batches 2i and 2i + 1 into i; their number halves.
+    /// Merges batches 2i and 2i + 1 into batch i, which halves the number of batches.
     pub(crate) fn merge_neighbours(&mut self) {
         for index in 0..self.batches.len().div_ceil(2) {
             self.batches.swap(index, 2 * index);
@@ -116,7 +115,7 @@ impl Batches {
         }
     }
 
-    /// The batches that are at least half full, by index.
+    /// Returns the indices of batches that are at least half full.
     pub(crate) fn indices(&self) -> impl Iterator<Item = usize> {
         let half = self.size() / 2;
         (0..self.batches.len()).filter(move |&index| self.batches[index].seen >= half.max(1))
@@ -126,15 +125,15 @@ impl Batches {
         &self.batches[index]
     }
 
-    /// The sum over all batches.
+    /// Returns the sum over all batches.
     pub(crate) fn total(&self) -> Batch {
         let mut total = Batch::default();
         self.batches.iter().for_each(|batch| total.add(batch));
         total
     }
 
-    /// The seconds by which each batch moved the last completion on. They add
-    /// up to the time that is counted.
+    /// Returns the seconds by which each batch moved the last completion forward. The sum is the
+    /// counted time.
     pub(crate) fn spans_s(&self) -> Vec<f64> {
         let mut reached = self.began;
         let span = |batch: &Batch| {
@@ -176,7 +175,7 @@ impl Batch {
         self.last_finish = self.last_finish.max(other.last_finish);
     }
 
-    /// Reads and writes together.
+    /// Returns the sums over reads and writes together.
     pub(crate) fn both(&self) -> ClassSums {
         let [reads, writes] = self.classes;
         ClassSums {
@@ -186,7 +185,7 @@ impl Batch {
         }
     }
 
-    /// A percentile of the response time in nanoseconds.
+    /// Returns a percentile of the response time, in nanoseconds.
     pub(crate) fn response_quantile(&self, quantile: f64) -> f64 {
         middle_at_quantile(&self.response, quantile)
     }
@@ -228,7 +227,7 @@ mod tests {
             let sum: u128 = origins.iter().map(|&origin| u128::from(origin + 1)).sum();
             prop_assert_eq!(total.both().response, sum);
             prop_assert_eq!(total.parts[0], sum);
-            // Each request is in the batch of its number.
+            // Each request must be in the batch of its arrival number.
             for index in 0..batches.batches.len() {
                 let inside = origins.iter().filter(|&&origin| (origin >> batches.shift) as usize == index);
                 prop_assert_eq!(batches.get(index).seen, inside.count() as u64);

@@ -1,35 +1,35 @@
-//! Two runs of one workload, batch by batch.
+//! Differences between two runs of one workload, batch by batch.
 
 use crate::interval::{Paired, paired_interval, sign_test, student_point, student_share};
 use crate::{Measured, Metric};
 use serde::{Serialize, Serializer};
 
-/// By how much two runs differ in one metric.
+/// Difference between two runs in one metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// The first run's value less the second's, in the metric's unit.
     pub value: f64,
-    /// Half the width of the confidence interval around it; `None` if there are
-    /// too few requests to claim one, or the metric has none.
+    /// Half the width of the confidence interval of `value`; `None` if there are too few requests,
+    /// or if the metric has no interval.
     pub half_width: Option<f64>,
-    /// Batches in which the first run's value is the larger one.
+    /// Number of batches in which the first run's value is larger.
     pub batches_above: usize,
-    /// Batches in which the second run's value is the larger one.
+    /// Number of batches in which the second run's value is larger.
     pub batches_below: usize,
-    /// What follows.
+    /// Conclusion from value, interval and batches.
     pub significance: Significance,
 }
 
-/// Whether a difference is more than chance.
+/// Answer to the question if a difference is more than chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Significance {
-    /// The interval leaves zero out.
+    /// The interval does not contain zero.
     Significant,
-    /// The interval holds zero, because few batches with bursts decide the
-    /// mean; but the difference has one sign in more batches than chance
-    /// explains (two-sided sign test at the same confidence).
+    /// The interval contains zero, because few batches with bursts decide the mean. But the
+    /// difference has the same sign in more batches than chance explains (two-sided sign test at
+    /// the same confidence).
     Consistent,
-    /// The interval holds zero.
+    /// The interval contains zero.
     NotSignificant,
     /// There is no interval.
     Unknown,
@@ -42,7 +42,7 @@ impl Serialize for Significance {
 }
 
 impl Significance {
-    /// As JSON has it.
+    /// Returns the name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Significance::Significant => "significant",
@@ -53,9 +53,9 @@ impl Significance {
     }
 }
 
-/// `first` less `second` in `metric`, with an interval at this confidence (0 to
-/// below 1), from batches that hold the same requests. Where one run has larger
-/// batches, the other's are merged first.
+/// Returns `first` less `second` in `metric`, with an interval at this confidence (0 to below 1).
+/// The interval comes from batches of the same requests. If one run has larger batches, the batches
+/// of the other run are merged first.
 pub fn paired_difference(
     first: &Measured,
     second: &Measured,
@@ -91,10 +91,10 @@ pub fn paired_difference(
     }
 }
 
-/// By how much two candidates differ that each ran with the same seeds: the mean of
-/// the differences seed by seed, with Student's interval at this confidence. Without
-/// two seeds there is none, nor where they differ by the same with every seed: that it varies
-/// by nothing is not what a few equal differences show.
+/// Returns the difference of two candidates that ran with the same seeds: the mean of the
+/// differences seed by seed, with Student's interval at this confidence. There is no interval for
+/// fewer than two seeds. There is none either if all seeds give the same difference other than
+/// zero, because a few equal differences do not prove the absence of variation.
 pub fn difference_over_seeds(pairs: &[(f64, f64)], confidence: f64) -> Difference {
     let differences: Vec<f64> = pairs.iter().map(|(one, other)| one - other).collect();
     let value = differences.iter().sum::<f64>() / differences.len() as f64;
@@ -124,7 +124,7 @@ pub fn difference_over_seeds(pairs: &[(f64, f64)], confidence: f64) -> Differenc
 }
 
 impl Difference {
-    /// The same with an interval as wide as that of `other`, if that is the wider one.
+    /// Returns the difference with the interval of `other` if that interval is wider.
     pub fn no_surer_than(self, other: &Difference) -> Difference {
         match (self.half_width, other.half_width) {
             (Some(own), Some(wider)) if wider > own => {
@@ -143,8 +143,8 @@ impl Difference {
     }
 }
 
-/// The chance that the true mean of the differences of `pairs` is below zero: that of Student's t
-/// about their mean. One half where there are fewer than two pairs.
+/// Returns the chance that the true mean of the differences of `pairs` is below zero, by Student's
+/// t about the measured mean. Returns 0.5 for fewer than two pairs.
 pub fn chance_below_zero(pairs: &[(f64, f64)]) -> f64 {
     let count = pairs.len() as f64;
     if pairs.len() < 2 {
@@ -163,8 +163,8 @@ pub fn chance_below_zero(pairs: &[(f64, f64)]) -> f64 {
     }
 }
 
-/// Half the width of Student's interval of a mean over runs with different seeds;
-/// `None` for fewer than two, or where one measured nothing.
+/// Returns half the width of Student's interval of a mean over runs with different seeds. `None`
+/// for fewer than two runs, or if a run measured nothing.
 pub fn half_width_over_seeds(values: &[f64], confidence: f64) -> Option<f64> {
     let count = values.len() as f64;
     if values.len() < 2 || values.iter().any(|value| value.is_nan()) {
@@ -177,6 +177,8 @@ pub fn half_width_over_seeds(values: &[f64], confidence: f64) -> Option<f64> {
 }
 
 fn significance(value: f64, paired: &Paired, error: f64) -> Significance {
+    // A majority of batches for the other run contradicts the mean, so the sign test does not
+    // support it.
     let majority_agrees = (paired.above > paired.below) == (value > 0.0);
     if value.abs() > paired.half_width {
         Significance::Significant
@@ -193,7 +195,8 @@ mod tests {
 
     #[test]
     fn seeds_give_students_interval() {
-        // Of 1, 2, 3: standard deviation 1, t(0.975, 2) = 4.303, over the root of 3.
+        // The values 1, 2, 3 have the standard deviation 1; t(0.975, 2) = 4.303, divided by the
+        // root of 3.
         let half_width = half_width_over_seeds(&[1.0, 2.0, 3.0], 0.95).unwrap();
         assert!(
             (half_width - 4.3027 / 3f64.sqrt()).abs() < 1e-3,
@@ -207,7 +210,7 @@ mod tests {
             (found.value - 4.0).abs() < 1e-9 && found.significance == Significance::Significant
         );
         assert_eq!((found.batches_above, found.batches_below), (3, 0));
-        // 4 over 0.058, that is t = 69 with two degrees of freedom.
+        // The mean 4 divided by its error 0.058 is t = 69 with two degrees of freedom.
         let chance = chance_below_zero(&pairs);
         assert!((1e-5..1e-3).contains(&chance), "{chance}");
         assert_eq!(
@@ -254,8 +257,8 @@ mod tests {
     use fullstroke_engine::{Finished, Observer as _, Outcome};
     use fullstroke_units::{Duration, Random, Seed, Time};
 
-    /// A run whose response times share bursts drawn from `shared` and carry
-    /// noise of their own.
+    /// Returns a run whose response times contain bursts drawn from `shared` and noise of their
+    /// own.
     fn run(requests: u64, extra_us: u64, own: &mut Random) -> Measured {
         let mut shared = Seed(3).stream("shared");
         let mut measurement = Measurement::default();
@@ -305,7 +308,7 @@ mod tests {
         let difference = paired_difference(&slow, &fast, Metric::RESPONSE_MEAN, 0.95);
         assert_eq!(difference.significance, Significance::Significant);
         assert!((difference.value - 0.1).abs() < 0.02, "{difference:?}");
-        // The interval of one run alone is many times wider.
+        // The interval of a single run is many times wider.
         assert!(
             slow.report.times.response_ms.ci95_half_width.unwrap()
                 > 5.0 * difference.half_width.unwrap()
@@ -382,7 +385,7 @@ mod tests {
             Metric::RESPONSE_MEAN,
             0.95,
         );
-        // 3,000 requests are but 12 batches of 256: too few to claim anything.
+        // 3,000 requests make only 12 batches of 256, too few for an interval.
         assert_eq!(difference.significance, Significance::Unknown);
     }
 }

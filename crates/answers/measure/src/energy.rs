@@ -1,43 +1,43 @@
-//! What a run cost: energy, mean power, and the drives' time in each state.
+//! Energy, mean power, and the drives' time in each state.
 
 use crate::MemberReport;
 use fullstroke_contract::{PowerState, PowerStatistics};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
-/// The energy of the drives whose files say what they draw, from time 0 to the last completion, the
-/// warm-up included.
+/// Energy of the drives with power figures, from time 0 to the last completion, including the
+/// warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EnergyReport {
-    /// How many drives those are.
+    /// Number of drives with power figures.
     pub drives: u64,
-    /// What they took.
+    /// Energy of these drives, in joules.
     pub total_j: f64,
-    /// The same for each second, all of them together.
+    /// Sum of the mean power of these drives, in watts.
     pub mean_w: f64,
-    /// For each read and write that a workload issued and that was done.
+    /// Energy for each successful read and write of a workload, in joules.
     pub j_per_io: f64,
-    /// How often their platters began to stop.
+    /// Number of spin-downs.
     pub spin_downs: u64,
-    /// How often they began to start.
+    /// Number of spin-ups.
     pub spin_ups: u64,
-    /// How often heads that were unloaded were needed.
+    /// Number of times that unloaded heads had to be loaded.
     pub wakes: u64,
     /// Shares of the drives' time.
     pub residency_share: Shares,
 }
 
-/// A share of the time for each state; the states add up to one.
+/// Share of the time in each state; the shares add up to one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shares([f64; PowerState::ALL.len()]);
 
 impl Shares {
-    /// The share that `of` gives of each state.
+    /// Returns the shares that `of` gives for each state.
     pub fn from_states(of: impl FnMut(PowerState) -> f64) -> Shares {
         Shares(PowerState::ALL.map(of))
     }
 
-    /// Those of a drive, or of several.
+    /// Returns the shares of a drive, or of several drives together.
     pub fn of(power: &PowerStatistics) -> Shares {
         let whole = power.residency().total().as_secs_f64();
         let share = |state| {
@@ -50,7 +50,7 @@ impl Shares {
         Shares(PowerState::ALL.map(share))
     }
 
-    /// The share in `state`.
+    /// Returns the share in `state`.
     pub fn in_state(&self, state: PowerState) -> f64 {
         self.0[state as usize]
     }
@@ -63,7 +63,8 @@ impl Serialize for Shares {
 }
 
 impl EnergyReport {
-    /// That of `members`, of whom some say what they draw, for so many reads and writes.
+    /// Returns the energy of `members` for `ios` reads and writes; `None` if no member has power
+    /// figures.
     pub(crate) fn new(members: &[MemberReport], ios: u64) -> Option<EnergyReport> {
         let known = members.iter().filter_map(|member| member.statistics.power);
         let sum = known.clone().reduce(PowerStatistics::plus)?;
@@ -86,7 +87,7 @@ impl EnergyReport {
     }
 }
 
-/// One drive's seconds in each state, and its starts and stops.
+/// One drive's seconds in each state, and its spin-ups and spin-downs.
 pub(crate) struct MemberPower<'a>(pub(crate) &'a PowerStatistics);
 
 impl Serialize for MemberPower<'_> {

@@ -1,35 +1,35 @@
-//! How far apart the heads of an array are (Qian & Wang, section 6.3 and figure
-//! 6.3.3: "disk head location deviation").
+//! Distance between the heads of an array (Qian & Wang, section 6.3 and figure 6.3.3: "disk head
+//! location deviation").
 //!
-//! The head of a drive is where it was sent last: at the first address of the
-//! latest request that it was given. How far apart they are is the standard
-//! deviation over the drives, in 10^6 bytes of address; before all drives have been
-//! sent somewhere nothing is counted.
+//! The position of a head is the first address of the latest request to the drive. The distance is
+//! the standard deviation of the positions over the drives, in 10^6 bytes of address. Counting
+//! begins when every drive has received a request.
 
 use fullstroke_units::{Duration, Lbn, SECTOR_BYTES, Time};
 use serde::Serialize;
 
-/// So many windows are kept at most; then they are made twice as long.
+/// Largest number of windows. If there are more, neighbours are merged, which doubles the window
+/// length.
 const WINDOWS: usize = 256;
-/// The document's moving average is over ten seconds.
+/// The moving average of the paper covers ten seconds.
 const FIRST_WINDOW: Duration = Duration::from_secs(10);
 
-/// Follows the heads. Costs a few additions and a root for each request to a drive.
+/// Follows the heads. The cost is a few additions and a square root for each request to a drive.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heads {
-    /// By drive, in 10^6 bytes.
+    /// Position of each drive's head, in 10^6 bytes.
     at: Vec<Option<f64>>,
     missing: usize,
     sum: f64,
     squares: f64,
     since: Time,
-    /// Since all were known.
+    /// Time since all positions were known.
     counted: Duration,
     weighted: f64,
     windows: Windows,
 }
 
-/// Means over equal spans of time.
+/// Means over equal windows of time.
 #[derive(Clone, Debug)]
 struct Windows {
     length: Duration,
@@ -38,16 +38,15 @@ struct Windows {
     means: Vec<f64>,
 }
 
-/// How far apart the drives' heads were.
+/// Distance between the drives' heads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HeadsReport {
-    /// The standard deviation of their addresses over the drives, in 10^6 bytes: its
-    /// mean over time; not a number of a single drive, or where one was never used.
+    /// Standard deviation of the head positions over the drives, in 10^6 bytes: the mean over time.
+    /// NaN for a single drive, or if a drive received no request.
     pub apart_mb: f64,
-    /// The length of the windows of `windows_apart_mb`.
+    /// Length of the windows of `windows_apart_mb`, in seconds.
     pub window_s: f64,
-    /// The mean in each window of the run, from the time on at which every drive had
-    /// been sent somewhere.
+    /// Mean in each window of the run, beginning when every drive had received a request.
     pub windows_apart_mb: Vec<f64>,
 }
 
@@ -63,7 +62,7 @@ impl Default for Windows {
 }
 
 impl Heads {
-    /// Of so many drives; that of a single one is apart from none, and not followed.
+    /// Creates the observer of `drives` drives. A single drive has no distance and is not followed.
     pub(crate) fn new(drives: usize) -> Heads {
         let drives = if drives > 1 { drives } else { 0 };
         Heads {
@@ -73,7 +72,7 @@ impl Heads {
         }
     }
 
-    /// A drive is sent to `lbn`.
+    /// Records that a request at `lbn` is sent to a drive.
     #[inline]
     pub(crate) fn sent(&mut self, now: Time, drive: usize, lbn: Lbn) {
         let Some(at) = self.at.get_mut(drive) else {
@@ -96,7 +95,7 @@ impl Heads {
         }
     }
 
-    /// Time goes on to `now` with the heads where they are.
+    /// Advances the time to `now` with unchanged positions.
     fn pass(&mut self, now: Time) {
         let since = std::mem::replace(&mut self.since, now);
         if self.missing > 0 {
@@ -112,10 +111,11 @@ impl Heads {
     fn apart(&self) -> f64 {
         let drives = self.at.len() as f64;
         let mean = self.sum / drives;
+        // Rounding may make the difference slightly negative.
         (self.squares / drives - mean * mean).max(0.0).sqrt()
     }
 
-    /// Until `end`.
+    /// Returns the report at `end`.
     pub(crate) fn report(mut self, end: Time) -> HeadsReport {
         self.pass(end);
         let several = !self.at.is_empty() && self.missing == 0;
@@ -167,7 +167,7 @@ mod tests {
         Time::ZERO + Duration::from_secs(seconds)
     }
 
-    /// Addresses so many 10^6 bytes into a drive.
+    /// Returns the address at `megabytes` 10^6 bytes.
     fn mb(megabytes: u64) -> Lbn {
         Lbn(megabytes * 15_625 / 8)
     }
@@ -177,7 +177,7 @@ mod tests {
         let mut heads = Heads::new(2);
         heads.sent(s(0), 0, mb(0));
         heads.sent(s(5), 1, mb(8));
-        // For 10 s at 4 MB, then for 30 at 16.
+        // The distance is 4 MB for 10 s, then 16 MB for 30 s.
         heads.sent(s(15), 1, mb(32));
         let report = heads.report(s(45));
         assert_eq!(report.apart_mb, 13.0);

@@ -1,4 +1,4 @@
-//! What hosts with programs saw: calls on files, and transactions.
+//! Measures of hosts with programs: calls on files, and transactions.
 
 use crate::metric::kept;
 use fullstroke_contract::registry::nearest;
@@ -7,71 +7,73 @@ use fullstroke_units::Duration;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The name of the only host of a stack.
+/// Name of a host without a name, if the stack has only one host.
 pub(crate) const ONLY: &str = "host";
 
-/// A host on which programs run.
+/// A host with programs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostReport {
-    /// Its name in the stack file; `host` where it is the only one.
+    /// Name in the stack file; `host` for the only host.
     pub name: String,
-    /// Calls of its programs, by kind.
+    /// Calls of the programs, by kind.
     #[serde(serialize_with = "by_kind")]
     pub operations: Vec<CallReport>,
-    /// Its programs.
+    /// Programs of the host.
     pub programs: Vec<ProgramReport>,
-    /// What was dirty in memory over the run: seconds from its beginning, and 10^6
-    /// bytes, in at most 256 samples.
+    /// Dirty pages in memory over the run, in at most 256 samples: seconds since the begin of the
+    /// run, and 10^6 bytes.
     pub dirty_mb: Vec<(f64, f64)>,
 }
 
 /// Calls of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallReport {
-    /// Which.
+    /// Kind of the call.
     #[serde(skip)]
     pub kind: &'static str,
-    /// How many, and how long they took.
+    /// Number and duration of the calls.
     #[serde(flatten)]
     pub times: Times,
-    /// A second.
+    /// Calls per second.
     pub per_s: f64,
-    /// Those that failed.
+    /// Number of failed calls.
     pub failed: u64,
-    /// What reads and writes moved between program and host, in 10^6 bytes a second.
+    /// Throughput of reads and writes between program and host, in 10^6 bytes per second.
     pub mb_per_s: f64,
-    /// Requests to the device that read, for each call of this kind, the warm-up
-    /// included; of a request for several calls each has its share.
+    /// Mean number of read requests to the device for a call of this kind, including the warm-up. A
+    /// request for several calls is divided among the calls.
     pub device_reads_each: f64,
-    /// The same for requests that write, whenever they were made.
+    /// Mean number of write requests to the device for a call of this kind, including later
+    /// write-back.
     pub device_writes_each: f64,
 }
 
 /// One program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProgramReport {
-    /// Its name in the stack file, or its kind where it is the only workload.
+    /// Name in the stack file, or the kind of the program if it is the only workload.
     pub name: String,
-    /// From its begin, or from the end of the warm-up, to its end.
+    /// Seconds from the begin of the program, or from the end of the warm-up, to the end of the
+    /// program.
     pub elapsed_s: f64,
-    /// What it calls transactions, by kind.
+    /// Transactions as the program defines them, by kind.
     pub transactions: BTreeMap<&'static str, TransactionReport>,
-    /// What it says of itself.
+    /// Figures that the program reports.
     pub figures: BTreeMap<&'static str, f64>,
-    /// Its own words, as the real program prints them.
+    /// Output of the program in the format of the real program.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// What was left out: a sentence each.
+    /// Limits of the simulation of this program, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// Transactions of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TransactionReport {
-    /// How many, and how long they took.
+    /// Number and duration of the transactions.
     #[serde(flatten)]
     pub times: Times,
-    /// A second.
+    /// Transactions per second.
     pub per_s: f64,
 }
 
@@ -141,7 +143,7 @@ fn a_second(amount: f64, elapsed: Duration) -> f64 {
     }
 }
 
-/// How long the program ran that ran longest; not a number without any.
+/// Returns the duration of the longest program in seconds; NaN without programs.
 pub(crate) fn longest(hosts: &[HostReport]) -> f64 {
     let programs = hosts.iter().flat_map(|host| &host.programs);
     programs
@@ -150,13 +152,13 @@ pub(crate) fn longest(hosts: &[HostReport]) -> f64 {
 }
 
 impl HostReport {
-    /// Calls of all kinds, and those of them that failed.
+    /// Returns the number of calls of all kinds.
     pub fn calls(&self) -> u64 {
         self.operations.iter().map(|call| call.times.count).sum()
     }
 
-    /// What calls cost in requests to the device, in a sentence; `None` if all cost
-    /// next to nothing.
+    /// Returns a sentence with the requests to the device for each kind of call; `None` if no kind
+    /// needs more than a few.
     pub(crate) fn cost_in_words(&self) -> Option<String> {
         let each = |call: &CallReport| call.device_reads_each + call.device_writes_each;
         let mut dear: Vec<&CallReport> = self
@@ -180,9 +182,9 @@ impl HostReport {
     }
 }
 
-/// What a call costs is put into words from so many requests on.
+/// Least number of requests for a call that the sentence mentions.
 const WORTH_WORDS: f64 = 0.1;
-/// So many kinds of calls are put into words.
+/// Largest number of kinds of calls that the sentence mentions.
 const MOST_WORDS: usize = 4;
 
 impl CallReport {
@@ -199,10 +201,10 @@ impl CallReport {
     }
 }
 
-/// A number of a host: its path below `hosts.NAME`.
+/// A measure of a host. The name is the path below `hosts.NAME`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OfHost {
-    /// `None` = the only one, or the first.
+    /// Name of the host; `None` means the only host, or the first.
     pub host: Option<&'static str>,
     kind: &'static str,
     what: What,
@@ -210,12 +212,12 @@ pub(crate) struct OfHost {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
-    /// Of calls of `kind`.
+    /// Measure of calls of `kind`.
     Call(Number),
-    /// Of transactions of the program `kind`.
+    /// Measure of transactions of the program `kind`.
     Transaction(&'static str, Number),
     Elapsed,
-    /// What the program `kind` says of itself.
+    /// Figure that the program `kind` reports.
     Figure(&'static str),
 }
 
@@ -246,7 +248,7 @@ const NUMBERS: [(&str, Number); 10] = [
     ("latency_ms.max", Number::Max),
 ];
 
-/// Figures that count what was served: more are better.
+/// Figures that count served streams; more is better.
 const STREAMS: [&str; 3] = ["sustained", "playing", "within_latency"];
 
 fn number(name: &str) -> Option<Number> {
@@ -297,8 +299,8 @@ impl Number {
 }
 
 impl OfHost {
-    /// What `name` means: `hosts.NAME.operations.KIND...`, `hosts.NAME.programs.NAME...`,
-    /// or, of the only host, without the first two.
+    /// Parses `name`: `hosts.NAME.operations.KIND...`, `hosts.NAME.programs.NAME...`, or, for the
+    /// only host, the same without the first two parts.
     pub(crate) fn parse(name: &str) -> Option<OfHost> {
         let (host, rest) = match name.strip_prefix("hosts.") {
             Some(rest) => rest
@@ -354,8 +356,8 @@ impl OfHost {
         }
     }
 
-    /// Times are better when short; of what programs say themselves, rates are better
-    /// when large.
+    /// Returns true if a larger value is better. Short times are better. For figures of programs,
+    /// high rates and high numbers of streams are better.
     pub(crate) fn more_is_better(&self) -> bool {
         match self.what {
             What::Call(number) | What::Transaction(_, number) => number.more_is_better(),
@@ -372,8 +374,8 @@ impl OfHost {
         host.and_then(|host| self.of(host)).unwrap_or(f64::NAN)
     }
 
-    /// Why no run has such a number, whatever its value: what was found, and what there
-    /// is. `runs` are the hosts of each.
+    /// Returns a message if no run has this measure. The message names the missing part and the
+    /// known names. `runs` are the hosts of each run.
     pub(crate) fn absent(&self, runs: &[&[HostReport]]) -> Option<String> {
         let hosts: Vec<&HostReport> = match self.host {
             None => runs.iter().filter_map(|hosts| hosts.first()).collect(),
@@ -452,7 +454,7 @@ impl OfHost {
     }
 }
 
-/// A sentence that names what there is instead.
+/// Returns a sentence with the known names.
 pub(crate) fn unknown(what: &str, asked: &str, known: Vec<&str>) -> String {
     let known: BTreeSet<&str> = known.into_iter().collect();
     let known: Vec<&str> = known.into_iter().collect();
@@ -576,7 +578,7 @@ mod tests {
                 "{name}: {message}"
             );
         }
-        // What one of them has is a number.
+        // A measure counts as known if one of the runs has the measure.
         for name in [
             "programs.mail.read_mb_per_s",
             "hosts.vm2.programs.mail.elapsed_s",

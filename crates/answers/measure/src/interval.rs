@@ -1,25 +1,24 @@
-//! Confidence intervals from batches; the method is described in the crate's
-//! documentation.
+//! Confidence intervals from batches. The crate's documentation describes the method.
 
 use crate::batches::Batches;
 use crate::metric::{Metric, View};
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
-/// With fewer batches than this, no interval is claimed.
+/// Least number of batches for an interval.
 pub const BATCHES_FOR_INTERVAL: usize = 20;
 
-/// Batches that merging leaves at least.
+/// Least number of batches after merging.
 const BATCHES_MIN: usize = 10;
 
-/// Requests that a batch holds at least, and requests expected beyond a
-/// percentile in it.
+/// Least number of requests of a batch, and least number of requests expected beyond a percentile
+/// in a batch.
 const REQUESTS_MIN: f64 = 10.0;
 
 /// One-sided 5 % point of the normal distribution, for the lag-1 coefficient.
 const CORRELATED: f64 = 1.645;
 
-/// Half the width of the interval of `metric` around `value`, if one can be
-/// claimed at this confidence (0 to 1).
+/// Returns half the width of the interval of `metric` around `value` at this confidence (0 to 1).
+/// `None` if there is no interval.
 pub(crate) fn interval(
     metric: Metric,
     batches: &Batches,
@@ -32,18 +31,18 @@ pub(crate) fn interval(
     ))
 }
 
-/// What batches say about the difference between two runs of one workload.
+/// Measures of the difference between two runs of one workload, from batches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Paired {
     pub(crate) half_width: f64,
-    /// Batches in which the first run's value is the larger one.
+    /// Number of batches in which the first run's value is larger.
     pub(crate) above: usize,
-    /// Batches in which the second run's value is the larger one.
+    /// Number of batches in which the second run's value is larger.
     pub(crate) below: usize,
 }
 
-/// The interval of the difference between two runs of one workload, and how
-/// often each is the larger.
+/// Returns the interval of the difference between two runs of one workload, and the number of
+/// batches in which each run is the larger.
 pub(crate) fn paired_interval(
     metric: Metric,
     one: (&Batches, f64),
@@ -65,8 +64,8 @@ pub(crate) fn paired_interval(
     })
 }
 
-/// The chance that a fair coin falls as one-sidedly as `above` to `below`, or
-/// more: the two-sided sign test.
+/// Returns the chance that a fair coin falls at least as one-sidedly as `above` to `below`: the
+/// two-sided sign test.
 pub(crate) fn sign_test(above: usize, below: usize) -> f64 {
     let tosses = above + below;
     let (mut ways, mut tail) = (1.0, 0.0);
@@ -77,8 +76,8 @@ pub(crate) fn sign_test(above: usize, below: usize) -> f64 {
     (2.0 * tail / 2f64.powi(tosses as i32)).min(1.0)
 }
 
-/// The residuals of batches that are large enough to be independent; `None` if
-/// too few of them are left to claim an interval.
+/// Returns the residuals of batches that are large enough to be independent. `None` if too few
+/// batches are left for an interval.
 fn independent_residuals<const RUNS: usize>(
     metric: Metric,
     runs: [(&Batches, f64); RUNS],
@@ -111,7 +110,7 @@ fn independent_residuals<const RUNS: usize>(
     Some(residuals_now)
 }
 
-/// Whether a batch of `size` says too little about a percentile.
+/// Returns true if a batch of `size` requests is too small for a percentile.
 fn too_small(view: View, size: u64) -> bool {
     match view {
         View::Quantile(quantile) => (size as f64 * (1.0 - quantile)).round() < REQUESTS_MIN,
@@ -119,8 +118,8 @@ fn too_small(view: View, size: u64) -> bool {
     }
 }
 
-/// One residual for each batch that is usable in all runs; for two runs, that
-/// of the first less that of the second. `None` if there are none.
+/// Returns one residual for each batch that is usable in all runs. For two runs, the residual of
+/// the second is subtracted from that of the first. `None` if there are none.
 fn residuals(metric: Metric, view: View, runs: &[(Batches, f64)]) -> Option<Vec<f64>> {
     let usable: Vec<usize> = match runs {
         [] => return None,
@@ -174,7 +173,7 @@ fn run_residuals(
     })
 }
 
-/// Whether neighbouring residuals are alike, more than chance explains.
+/// Returns true if neighbouring residuals are more alike than chance explains.
 fn correlated(residuals: &[f64]) -> bool {
     let count = residuals.len() as f64;
     let mean = residuals.iter().sum::<f64>() / count;
@@ -195,17 +194,17 @@ fn student_half_width(residuals: &[f64], confidence: f64) -> f64 {
     student_t(confidence, count - 1.0) * (squares / (count * (count - 1.0))).sqrt()
 }
 
-/// The two-sided point of Student's t.
+/// Returns the two-sided point of Student's t.
 fn student_t(confidence: f64, freedom: f64) -> f64 {
     student_point(0.5 + confidence / 2.0, freedom)
 }
 
-/// The share of Student's t below `value`.
+/// Returns the share of Student's t below `value`.
 pub(crate) fn student_share(value: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).map_or(0.5, |distribution| distribution.cdf(value))
 }
 
-/// The one-sided point of Student's t.
+/// Returns the one-sided point of Student's t.
 pub(crate) fn student_point(confidence: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |distribution| {
         distribution.inverse_cdf(confidence)
@@ -218,7 +217,8 @@ mod tests {
     use crate::measurement::{Class, Sample};
     use fullstroke_units::{Random, Seed, Time};
 
-    /// Response times that remember `memory` of the one before.
+    /// Returns response times in which each time carries over the share `memory` of the time
+    /// before.
     fn run(random: &mut Random, requests: u64, memory: f64) -> (Batches, f64) {
         let mut batches = Batches::default();
         let (mut level, mut sum) = (0.0, 0.0);
@@ -242,7 +242,8 @@ mod tests {
         (batches, sum / requests as f64 / 1e6)
     }
 
-    /// Irwin and Hall's sum of twelve: near enough to normal here.
+    /// Returns the sum of twelve uniform numbers (Irwin and Hall), which is close enough to a
+    /// normal deviate here.
     fn normal(random: &mut Random) -> f64 {
         (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
     }
@@ -305,7 +306,7 @@ mod tests {
     fn a_percentile_needs_batches_that_can_show_it() {
         let mut random = Seed(5).stream("percentile");
         let p99 = Metric::parse("response_ms.p99").unwrap();
-        // The 99th percentile of a normal deviate: 2.326 deviations above.
+        // The 99th percentile of a normal deviate lies 2.326 deviations above the mean.
         let (batches, _) = run(&mut random, 8_000, 0.0);
         assert_eq!(interval(p99, &batches, 7.326, 0.95), None);
         let (batches, _) = run(&mut random, 20_000, 0.0);

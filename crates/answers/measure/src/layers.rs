@@ -1,21 +1,21 @@
-//! What layers other than drives counted.
+//! Measures of layers other than drives.
 
 use fullstroke_contract::{LayerReadings, Reading};
 use serde::{Serialize, Serializer};
 
-/// One layer over the whole run, the warm-up included.
+/// One layer over the whole run, including the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LayerReport {
-    /// What kind of layer it is, such as `link fc-al`; with its place in the
-    /// tree, if there is more than one volume.
+    /// Kind of the layer, such as `link fc-al`. If there is more than one volume, the place in the
+    /// tree follows.
     pub layer: String,
-    /// Its numbers by their names, which end in their units.
+    /// Readings by name. Each name ends in the unit.
     #[serde(serialize_with = "by_name")]
     pub readings: Vec<Reading>,
 }
 
 impl LayerReport {
-    /// The number called `name`, if the layer has it.
+    /// Returns the reading called `name`; `None` if the layer has none of this name.
     pub fn value(&self, name: &str) -> Option<f64> {
         self.readings
             .iter()
@@ -24,7 +24,7 @@ impl LayerReport {
     }
 }
 
-/// One report for each layer that counted anything.
+/// Returns one report for each layer with readings.
 pub(crate) fn layer_reports(layers: &[LayerReadings]) -> Vec<LayerReport> {
     let report = |LayerReadings { layer, readings }: &LayerReadings| LayerReport {
         layer: layer.clone(),
@@ -33,8 +33,8 @@ pub(crate) fn layer_reports(layers: &[LayerReadings]) -> Vec<LayerReport> {
     layers.iter().map(report).collect()
 }
 
-/// The reading called `name` over the layers that have it, if any does: amounts (`_mb`) are
-/// added up; of all else, such as shares and times, it is the mean.
+/// Returns the reading called `name` over the layers that have it; `None` if no layer does. Amounts
+/// (`_mb`) are added up. For all other readings, such as shares and times, the result is the mean.
 pub(crate) fn over_layers(layers: &[LayerReport], name: &str) -> Option<f64> {
     let values: Vec<f64> = layers
         .iter()

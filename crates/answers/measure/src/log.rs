@@ -8,15 +8,15 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Writes one row a request, in order of completion, to Parquet or (if the
-/// name ends in `.csv` or `.csv.gz`) CSV. Memory is bounded by one row group
-/// and the requests in flight. The file appears with [`finish`](RequestLog::finish).
+/// Writes one row per request, in order of completion, to Parquet or (if the name ends in `.csv` or
+/// `.csv.gz`) CSV. Memory is bounded by one row group and the requests in flight. The file appears
+/// with [`finish`](RequestLog::finish).
 ///
 /// The columns are [`LOG_COLUMNS`].
 ///
-/// The six parts from `queue_ns` to `transfer_ns` add up to `response_ns`; they
-/// are those of the member I/O that finished last. The mean of `response_ms`,
-/// which is empty where the report does not count a request, is the report's.
+/// The six parts from `queue_ns` to `transfer_ns` add up to `response_ns`. They belong to the
+/// member I/O that finished last. `response_ms` is empty for a request that the report does not
+/// count, so the mean of this column equals the report's mean.
 #[derive(Debug)]
 pub struct RequestLog {
     table: TableWriter,
@@ -29,11 +29,11 @@ pub struct RequestLog {
 /// A column of the request log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogColumn {
-    /// Its name, with the unit last.
+    /// Name of the column; the unit comes last.
     pub name: &'static str,
-    /// What it holds.
+    /// Type of the values.
     pub kind: ColumnType,
-    /// What it means.
+    /// Meaning of the column.
     pub meaning: &'static str,
 }
 
@@ -88,11 +88,11 @@ mod column {
 /// The time columns, from `column::FIRST_TIME` on.
 const TIMES: usize = 7;
 
-/// The drives that each request in flight was given to.
+/// Drives that received I/O for each request in flight.
 #[derive(Debug, Default)]
 struct Touched {
     by_origin: HashMap<u64, Vec<usize>>,
-    /// Emptied lists, for reuse.
+    /// Empty lists for reuse.
     spare: Vec<Vec<usize>>,
 }
 
@@ -110,8 +110,8 @@ fn schema() -> Schema {
 }
 
 impl RequestLog {
-    /// Begins the log that is to stand at `path`; `drives` are the drives'
-    /// names in the order of the tree, `notes` go into the file's footer.
+    /// Begins a log that is to stand at `path`. `drives` are the drives' names in the order of the
+    /// tree; `notes` go into the footer of the file.
     ///
     /// # Errors
     /// If the file cannot be created.
@@ -132,11 +132,10 @@ impl RequestLog {
         })
     }
 
-    /// Puts the file in its place; returns the number of rows.
+    /// Moves the file to its place and returns the number of rows.
     ///
     /// # Errors
-    /// The first that was met, also while the run went on. Nothing is left
-    /// behind then.
+    /// The first error, also one during the run. After an error no file is left behind.
     pub fn finish(self) -> Result<u64, TableError> {
         match self.failed {
             Some(error) => Err(error),
@@ -144,8 +143,7 @@ impl RequestLog {
         }
     }
 
-    /// A request has finished; `counted` says whether the report's times count
-    /// it.
+    /// Writes a finished request. `counted` is true if the report's times include the request.
     pub fn write(&mut self, finished: &Finished, counted: bool) {
         if self.failed.is_some() {
             return;
@@ -192,6 +190,7 @@ impl RequestLog {
 
 impl Observer for RequestLog {
     fn drive_io(&mut self, _now: Time, drive: usize, request: &Request) {
+        // Background I/O of a layer belongs to no request, so no row would ever remove its entry.
         if self.failed.is_none() && request.origin != Request::BACKGROUND {
             self.touched.add(request.origin, drive);
         }
@@ -209,7 +208,7 @@ impl Touched {
         }
     }
 
-    /// Writes the names of the drives of `origin` into `text`, and forgets them.
+    /// Moves the names of the drives of `origin` into `text`.
     fn take(&mut self, origin: u64, names: &[String], text: &mut String) {
         text.clear();
         let Some(mut drives) = self.by_origin.remove(&origin) else {

@@ -1,4 +1,4 @@
-//! What is counted, a request at a time.
+//! Counters of a run, one request at a time.
 
 use crate::backlog::Flow;
 use crate::batches::Batches;
@@ -22,19 +22,19 @@ use fullstroke_counters::Counter;
 use fullstroke_engine::{Finished, Observer, Outcome, Rebuilds};
 use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 
-/// The beginning of a run that is simulated but not counted. A request counts
-/// when it has passed both limits.
+/// The beginning of a run that is simulated but not counted. A request counts when both limits are
+/// passed.
 ///
-/// Time is judged by completion, as a measurement of a running system does it
-/// (fio's `ramp_time`): what is under way when counting begins is work of the
-/// time that is counted. Were it judged by arrival, its work would be missing
-/// from the rates while that of the requests under way at the end is not, and a
-/// load of `n` outstanding requests would read `n` requests too low.
+/// The time limit applies to the completion, as in measurements of running systems (fio's
+/// `ramp_time`). Requests in flight when counting begins are work of the counted time. If the limit
+/// applied to the arrival, the work of these requests would be missing from the rates. The work of
+/// the requests in flight at the end would not be missing. A load of `n` outstanding requests would
+/// therefore count `n` requests too few.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WarmUp {
-    /// Requests that are left out, by number of arrival.
+    /// Number of requests at the begin that are left out, by arrival number.
     pub requests: u64,
-    /// Requests that finish before this are left out.
+    /// Time before which finished requests are left out.
     pub until: Time,
 }
 
@@ -43,13 +43,13 @@ impl WarmUp {
         finished.origin >= self.requests && finished.completion.finished >= self.until
     }
 
-    /// Since when a request that counts is part of the time that is counted.
+    /// Returns the time from which a counted request is part of the counted time.
     fn entered(self, finished: &Finished) -> Time {
         finished.arrived.max(self.until)
     }
 }
 
-/// What was run: goes into the report as it is.
+/// Identity of a run, copied into the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The stack's name.
@@ -58,31 +58,29 @@ pub struct Identity {
     pub seed: u64,
     /// A digest of the whole configuration.
     pub config_digest: String,
-    /// The version that made the result.
+    /// Version of the program.
     pub version: String,
 }
 
-/// A run's numbers, and its batches for comparison with another run.
+/// Measures of a run, and its batches for comparison with another run.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// The numbers.
+    /// The measures.
     pub report: Report,
     /// The batches.
     pub batches: Batches,
 }
 
-/// Counts every request of a run, in memory that does not grow with it.
+/// Counts every request of a run, in memory that does not grow with the run.
 ///
-/// Times, rates and batches count reads and writes that were done; flushes and
-/// discards, which move no data, have times and rates of their own, and requests
-/// that were lost or out of range are counted only.
+/// Times, rates and batches count successful reads and writes. Flushes and discards move no data
+/// and have times and rates of their own. Requests that were lost or out of range are only counted.
 #[derive(Clone, Debug)]
 pub struct Measurement {
     warm_up: WarmUp,
-    /// When the first request of all arrived.
+    /// Arrival of the first request.
     began: Time,
-    /// When the first request that counts arrived, but not before the warm-up
-    /// was over.
+    /// Arrival of the first counted request, or the end of the warm-up if that is later.
     counted_from: Time,
     skipped: u64,
     responses: [Spread; 2],
@@ -95,12 +93,12 @@ pub struct Measurement {
     workloads: Workloads,
     rebuild_plans: Vec<RebuildPlan>,
     rebuilds: Rebuilds,
-    /// Where requests arrive by their own times.
+    /// Flow of an open load; `None` for a closed load.
     flow: Option<Flow>,
     heads: Heads,
 }
 
-/// Requests that move no data.
+/// Requests without data transfer.
 #[derive(Clone, Debug)]
 struct Apart {
     responses: Spread,
@@ -116,14 +114,14 @@ impl Apart {
     }
 }
 
-/// The operations that move data.
+/// Operations with data transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Read = 0,
     Write = 1,
 }
 
-/// One read or write that was done; times in nanoseconds.
+/// One successful read or write; times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) response: u64,
@@ -134,9 +132,9 @@ pub(crate) struct Sample {
 }
 
 impl Measured {
-    /// Half the width of the interval of `metric` at this confidence (0 to 1);
-    /// `None` if there are too few requests to claim one, the queue grows, or
-    /// the metric has none (deviations, maxima, percentiles of parts, members).
+    /// Returns half the width of the interval of `metric` at this confidence (0 to 1). `None` if
+    /// there are too few requests, if the queue grows, or if the metric has no interval
+    /// (deviations, maxima, percentiles of parts, members).
     pub fn half_width(&self, metric: Metric, confidence: f64) -> Option<f64> {
         if self.report.grows() {
             return None;
@@ -157,7 +155,7 @@ impl Default for Measurement {
 }
 
 impl Measurement {
-    /// A measurement that leaves `warm_up` out.
+    /// Creates a measurement that leaves `warm_up` out.
     pub fn new(warm_up: WarmUp) -> Measurement {
         Measurement {
             warm_up,
@@ -178,36 +176,36 @@ impl Measurement {
         }
     }
 
-    /// Watches whether the drives carry what arrives, if requests do so by
-    /// their own times and wait for nothing.
+    /// Enables the verdict on overload if arrivals are open, because only open arrivals do not wait
+    /// for completions.
     #[must_use]
     pub fn with_open_arrivals(mut self, open: bool) -> Measurement {
         self.flow = open.then(Flow::default);
         self
     }
 
-    /// Counts for each process as well: those of these names, numbered from 1.
+    /// Counts each process separately. `names` are the names of processes 1, 2, and so on.
     #[must_use]
     pub fn with_processes(mut self, names: Vec<String>) -> Measurement {
         self.processes = Processes::new(names);
         self
     }
 
-    /// Counts for each workload as well: those of these names, by index.
+    /// Counts each workload separately. `names` are the names by index.
     #[must_use]
     pub fn with_workloads(mut self, names: Vec<String>) -> Measurement {
         self.workloads = Workloads::new(names);
         self
     }
 
-    /// Follows the heads of so many drives.
+    /// Follows the heads of `drives` drives.
     #[must_use]
     pub fn with_drives(mut self, drives: usize) -> Measurement {
         self.heads = Heads::new(drives);
         self
     }
 
-    /// Reports how the members in `plans` are rebuilt.
+    /// Reports the rebuild of the members in `plans`.
     #[must_use]
     pub fn with_rebuilds(mut self, plans: Vec<RebuildPlan>) -> Measurement {
         for plan in &plans {
@@ -218,16 +216,15 @@ impl Measurement {
         self
     }
 
-    /// Whether the report's times and rates count this request.
+    /// Returns true if the report's times and rates include this request.
     pub(crate) fn includes(&self, finished: &Finished) -> bool {
         self.warm_up.is_over(finished)
             && finished.operation.transfers()
             && finished.completion.status == Status::Done
     }
 
-    /// The numbers of the run that ended as `outcome`; `drives` are the drives'
-    /// names in the order of the tree. Wall-clock time and memory are left for
-    /// the caller to fill in.
+    /// Returns the measures of the run that ended as `outcome`. `drives` are the drives' names in
+    /// the order of the tree. The caller fills in wall-clock time and memory.
     pub fn finish(self, outcome: &Outcome, drives: &[String], identity: Identity) -> Measured {
         let counters = &outcome.counters;
         assert_eq!(
@@ -300,7 +297,7 @@ impl Measurement {
         }
     }
 
-    /// What arrived and what became of it.
+    /// Returns the number of requests by status, and the verdict on the load.
     fn arrived(&self, outcome: &Outcome, members: &[MemberReport]) -> Arrived {
         let busy = members.iter().map(|member| member.value(Counter::BUSY));
         let flow = self.flow.as_ref();
@@ -317,7 +314,7 @@ impl Measurement {
         }
     }
 
-    /// Times of reads and writes together, without intervals.
+    /// Returns the times of reads and writes together, without intervals.
     fn times(&self) -> Times {
         let mut response = self.responses[0].clone();
         response.add(&self.responses[1]);
@@ -332,7 +329,7 @@ impl Measurement {
         }
     }
 
-    /// Times and rates of each kind of operation, without intervals.
+    /// Returns the times and rates of each kind of operation, without intervals.
     fn kinds(&self, simulated_s: f64) -> Kinds {
         let total = self.batches.total();
         let class = |class: Class| {
@@ -353,7 +350,7 @@ impl Measurement {
         }
     }
 
-    /// What reads and writes, and each process, had of the whole.
+    /// Returns the shares of reads, writes and processes.
     fn shares(&self, simulated_s: f64) -> ByProcess {
         let [reads, writes] = self.batches.total().classes;
         let processes = self.processes.each(simulated_s);
@@ -396,6 +393,8 @@ impl Observer for Measurement {
 
     #[inline]
     fn finished(&mut self, finished: &Finished) {
+        // The queue counts all arrivals and completions, also those of the warm-up. Otherwise
+        // requests in flight at the end of the warm-up would be missing.
         if let Some(flow) = &mut self.flow {
             flow.record(finished.arrived, finished.completion.finished);
         }
@@ -405,6 +404,8 @@ impl Observer for Measurement {
         let batch = self
             .batches
             .of(finished.origin, self.warm_up.entered(finished));
+        // Lost requests count as seen, so that a batch is full by arrival numbers in every run and
+        // pairs stay aligned.
         batch.seen += 1;
         if finished.completion.status != Status::Done {
             return;
@@ -483,17 +484,17 @@ fn add_intervals(report: &mut Report, batches: &Batches) {
     }
 }
 
-/// `amount` a second; zero for a run without duration.
+/// Returns `amount` per second; zero for a run without duration.
 pub(crate) fn rate(amount: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { amount / seconds } else { 0.0 }
 }
 
-/// Megabytes (10^6) a second.
+/// Returns megabytes (10^6) per second.
 pub(crate) fn megabytes(sectors: u64, seconds: f64) -> f64 {
     rate(sectors as f64 * SECTOR_BYTES as f64 / 1e6, seconds)
 }
 
-/// `one` over `other`; not a number where there is no `other`.
+/// Returns `one` divided by `other`; NaN if `other` is zero.
 fn ratio(one: u64, other: u64) -> f64 {
     if other == 0 {
         f64::NAN
@@ -502,7 +503,7 @@ fn ratio(one: u64, other: u64) -> f64 {
     }
 }
 
-/// Mean size of members' reads and writes, in KiB.
+/// Returns the mean size of the members' reads and writes, in KiB.
 fn drive_io_kib(drives: &[fullstroke_contract::MemberStatistics]) -> f64 {
     let sectors: u64 = drives
         .iter()
@@ -512,7 +513,7 @@ fn drive_io_kib(drives: &[fullstroke_contract::MemberStatistics]) -> f64 {
     sectors as f64 / 2.0 / ios as f64
 }
 
-/// Member requests that needed no seek, of all.
+/// Returns the share of member requests without a seek.
 fn share(drives: &[fullstroke_contract::MemberStatistics]) -> f64 {
     let requests: u64 = drives.iter().map(|drive| drive.requests()).sum();
     let zero_seeks: u64 = drives.iter().map(|drive| drive.zero_seeks).sum();

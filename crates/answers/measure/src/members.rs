@@ -1,4 +1,4 @@
-//! What each drive did.
+//! Measures of each drive.
 
 use crate::energy::MemberPower;
 use fullstroke_contract::MemberStatistics;
@@ -6,26 +6,25 @@ use fullstroke_counters::{Counter, Number};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
-/// One drive over the whole run, the warm-up included: every number of
-/// [`Counter::all_reported`]. Means are over the I/Os that the drive served, and
-/// zero if it served none.
+/// One drive over the whole run, including the warm-up: every number of [`Counter::all_reported`].
+/// Means are over the I/Os that the drive served, and zero if the drive served none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemberReport {
-    /// Its place in the tree: `0`, or `2.0` where volumes nest.
+    /// Place in the tree: `0`, or `2.0` in nested volumes.
     pub name: String,
-    /// What it counted.
+    /// Counters of the drive.
     pub statistics: MemberStatistics,
-    /// The length of the whole run.
+    /// Length of the whole run, in seconds.
     pub seconds: f64,
 }
 
 impl MemberReport {
-    /// What the report has of `counter`; not a number if it has nothing.
+    /// Returns the value of `counter` in the report; NaN if the report has none.
     pub fn value(&self, counter: Counter) -> f64 {
         self.number(counter).map_or(f64::NAN, Number::value)
     }
 
-    /// The same as the report prints it: counts are whole numbers.
+    /// Returns the value as the report prints it: counts are whole numbers.
     pub fn number(&self, counter: Counter) -> Option<Number> {
         let reported = counter.reported?;
         Some((reported.number)(&self.statistics, self.seconds))
@@ -49,7 +48,7 @@ impl Serialize for MemberReport {
     }
 }
 
-/// One report for each drive; `seconds` is the length of the whole run.
+/// Returns one report for each drive; `seconds` is the length of the whole run.
 pub(crate) fn member_reports(
     drives: &[MemberStatistics],
     names: &[String],

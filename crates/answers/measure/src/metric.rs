@@ -14,14 +14,14 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
 
-/// The confidence of the intervals in a report.
+/// Confidence of the intervals in a report.
 pub(crate) const CONFIDENCE: f64 = 0.95;
 
-/// One number of a [`Report`], by which runs can be compared. Its name is the
-/// path in the report's JSON: `response_ms.p99`, `iops`, `reads.response_ms.mean`,
-/// `members.utilisation` (the mean over all members), `layers.link_utilisation`
-/// (over the layers that have such a reading the mean, or the sum of amounts, `_mb`;
-/// `link_utilisation` means the same).
+/// One number of a [`Report`] for the comparison of runs. The name is the path in the report's
+/// JSON: `response_ms.p99`, `iops`, `reads.response_ms.mean`, `members.utilisation` (the mean over
+/// all members), `layers.link_utilisation`. A reading of layers is the mean over the layers with
+/// this reading, or the sum for amounts (`_mb`). `link_utilisation` means the same as
+/// `layers.link_utilisation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric(Kind);
 
@@ -70,7 +70,7 @@ enum Statistic {
     Max,
 }
 
-/// What a user asked for is no metric.
+/// A name that is no metric.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no metric `{name}`{nearest}; known: {known}")]
 pub struct UnknownMetric {
@@ -79,7 +79,7 @@ pub struct UnknownMetric {
     known: String,
 }
 
-/// What a user asked for no run has.
+/// A metric that no run has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("no metric `{name}`: {why}")]
 pub struct AbsentMetric {
@@ -87,18 +87,18 @@ pub struct AbsentMetric {
     why: String,
 }
 
-/// How a batch shows a metric.
+/// View of a metric in a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum View {
-    /// A sum over requests, over their number or another sum.
+    /// A sum over requests, divided by the number of requests or another sum.
     Mean,
-    /// An amount, over the seconds that the batch took.
+    /// An amount divided by the seconds of the batch.
     Rate,
     /// A percentile of the response time.
     Quantile(f64),
 }
 
-/// What each statistic is, in the order of [`STATISTICS`].
+/// Meaning of each statistic, in the order of [`STATISTICS`].
 const STATISTIC_MEANINGS: [&str; 8] = [
     "mean",
     "standard deviation of the sample",
@@ -129,7 +129,7 @@ const QUANTITIES: [(&str, Quantity); 3] = [
 
 const CLASSES: [(&str, Class); 2] = [("reads", Class::Read), ("writes", Class::Write)];
 
-/// A number of one operation: its name, and how it is read.
+/// A number of one operation: name and getter.
 type OperationMetric = (&'static str, fn(&OperationReport) -> f64);
 
 const OPERATION: [OperationMetric; 3] = [
@@ -142,7 +142,7 @@ const PARTS: [&str; 6] = [
     "queue", "parity", "overhead", "seek", "rotation", "transfer",
 ];
 
-/// What each part is, in the order of [`PARTS`].
+/// Meaning of each part, in the order of [`PARTS`].
 const PART_MEANINGS: [&str; 6] = [
     "waiting for a busy resource",
     "waiting for old data and parity to be read, or for the stripe",
@@ -152,8 +152,7 @@ const PART_MEANINGS: [&str; 6] = [
     "sectors passing under the head",
 ];
 
-/// What stands last in a metric's name, and the unit that this means; the first
-/// that fits.
+/// Endings of a metric's name, and the unit of each. The first ending that fits counts.
 const UNITS: [(&str, &str); 17] = [
     ("hours", "h"),
     ("elapsed_s", "s"),
@@ -174,8 +173,7 @@ const UNITS: [(&str, &str); 17] = [
     ("cylinders", "cylinders"),
 ];
 
-/// What runs can be compared by of what a drive counts: the number, and what it
-/// says of them.
+/// Returns the numbers of a drive that runs can be compared by, with their meaning.
 fn member_metrics() -> impl Iterator<Item = (Reported, ComparedBy)> {
     Counter::all_reported().filter_map(|reported| Some((reported, reported.metric?)))
 }
@@ -186,8 +184,7 @@ fn member_metric(index: usize) -> (Reported, ComparedBy) {
         .expect("they are numbered by their list")
 }
 
-/// A number about processes, or the heads: its name, how it is read, whether more is
-/// better, and what it means.
+/// A number about processes or heads: name, getter, true if more is better, and meaning.
 type ProcessMetric = (&'static str, fn(&Report) -> f64, bool, &'static str);
 
 const PROCESSES: [ProcessMetric; 7] = [
@@ -235,8 +232,7 @@ const PROCESSES: [ProcessMetric; 7] = [
     ),
 ];
 
-/// A number about media streams: its name, how it is read, whether more is
-/// better, and what it means.
+/// A number about media streams: name, getter, true if more is better, and meaning.
 type StreamMetric = (&'static str, fn(&StreamsReport) -> f64, bool, &'static str);
 
 const STREAMS: [StreamMetric; 11] = [
@@ -312,8 +308,7 @@ const STREAMS: [StreamMetric; 11] = [
     ),
 ];
 
-/// A number about a rebuild: its name, how it is read, and whether more is
-/// better.
+/// A number about a rebuild: name, getter, and true if more is better.
 type RebuildMetric = (&'static str, fn(&RebuildReport) -> f64, bool);
 
 const REBUILDS: [RebuildMetric; 2] = [
@@ -321,7 +316,7 @@ const REBUILDS: [RebuildMetric; 2] = [
     ("mb_per_s", |rebuild| rebuild.mb_per_s, true),
 ];
 
-/// A number about energy: its name, how it is read, and what it means. Less is better.
+/// A number about energy: name, getter, and meaning. Less is better.
 type EnergyMetric = (&'static str, fn(&EnergyReport) -> f64, &'static str);
 
 const ENERGY: [EnergyMetric; 6] = [
@@ -358,7 +353,7 @@ const ENERGY: [EnergyMetric; 6] = [
 ];
 
 impl Metric {
-    /// Every metric, in the order of the report.
+    /// Returns every metric, in the order of the report.
     pub fn all() -> Vec<Metric> {
         let times = QUANTITIES.iter().flat_map(|&(_, quantity)| {
             STATISTICS.map(|(_, statistic)| Kind::Time(quantity, statistic))
@@ -409,7 +404,7 @@ impl Metric {
     /// The 99th percentile of the response time.
     pub const RESPONSE_P99: Metric = Metric(Kind::Time(Quantity::Response, Statistic::P99));
 
-    /// How long the program ran that ran longest.
+    /// Duration of the longest program.
     pub const PROGRAMS_ELAPSED: Metric = Metric(Kind::Elapsed);
 
     pub(crate) const fn mean_of(quantity: Quantity) -> Metric {
@@ -420,10 +415,10 @@ impl Metric {
         Metric(Kind::ClassTime(class, Statistic::Mean))
     }
 
-    /// The metric called `name`; `workloads.NAME.response_ms.p99` is one of the
-    /// workload called `NAME`, where a stack has several;
-    /// `hosts.NAME.operations.fsync.latency_ms.p99` one of a host's calls. A time alone (`response_ms`) means its mean; a
-    /// reading alone is found among the layers.
+    /// Parses a name. `workloads.NAME.response_ms.p99` belongs to the workload called `NAME` in a
+    /// stack with several workloads; `hosts.NAME.operations.fsync.latency_ms.p99` belongs to a
+    /// host's calls. A time alone (`response_ms`) means its mean. A reading alone is looked up
+    /// among the layers.
     ///
     /// # Errors
     /// Names the nearest metric.
@@ -452,8 +447,7 @@ impl Metric {
         })
     }
 
-    /// The metric called `name`, if it is one of programs and of the hosts on which they
-    /// run.
+    /// Returns the metric called `name` if it belongs to programs or their hosts.
     pub fn of_programs(name: &str) -> Option<Metric> {
         let longest = Metric::PROGRAMS_ELAPSED;
         let of_host = || OfHost::parse(name).map(|of| Metric(Kind::Host(of)));
@@ -464,7 +458,7 @@ impl Metric {
         }
     }
 
-    /// Its dotted name.
+    /// Returns the dotted name.
     pub fn name(&self) -> String {
         match self.0 {
             Kind::Time(quantity, statistic) => {
@@ -515,10 +509,10 @@ impl Metric {
         }
     }
 
-    /// Its unit; `1` for a mere number.
+    /// Returns the unit; `1` for a plain number.
     pub fn unit(&self) -> &'static str {
         let name = self.name();
-        // A statistic stands behind the unit of what it is of.
+        // The name of a statistic follows the name of the quantity, which has the unit.
         let named = STATISTICS
             .iter()
             .find_map(|(statistic, _)| name.strip_suffix(&format!(".{statistic}")));
@@ -535,7 +529,7 @@ impl Metric {
         }
     }
 
-    /// What it means, in a few words.
+    /// Returns the meaning in a few words.
     pub fn meaning(&self) -> String {
         let of = |statistic| {
             let place = STATISTICS.iter().position(|(_, known)| *known == statistic);
@@ -605,8 +599,8 @@ impl Metric {
         }
     }
 
-    /// Whether a larger value is the better one: for rates, not for times. The
-    /// ratio of reads to writes counts as one.
+    /// Returns true if a larger value is better: for rates, not for times. The ratio of reads to
+    /// writes counts as a rate.
     pub fn more_is_better(&self) -> bool {
         match self.0 {
             Kind::Rate(..) | Kind::Operation(..) | Kind::ReadWriteRatio => true,
@@ -622,11 +616,11 @@ impl Metric {
         }
     }
 
-    /// Whether some of these runs have such a number: names of hosts, programs and
-    /// workloads, and what programs say of themselves, are told by the runs alone.
+    /// Checks that some of these runs have this number. Names of hosts, programs and workloads, and
+    /// figures of programs, are known only from runs.
     ///
     /// # Errors
-    /// None has; names what there is.
+    /// No run has the number. The error names the known ones.
     pub fn check(&self, reports: &[&Report]) -> Result<(), AbsentMetric> {
         let absent = match self.0 {
             Kind::Host(of) => {
@@ -651,7 +645,7 @@ impl Metric {
         })
     }
 
-    /// Its value; not a number where nothing was measured.
+    /// Returns the value; NaN if nothing was measured.
     pub fn value(&self, report: &Report) -> f64 {
         match self.0 {
             Kind::Time(quantity, statistic) => statistic.of(match quantity {
@@ -717,8 +711,8 @@ impl Metric {
         }
     }
 
-    /// How batches show it; `None` where they do not, so that no interval can
-    /// be given.
+    /// Returns the view of the metric in batches. `None` if batches do not contain the metric, so
+    /// that there is no interval.
     pub(crate) fn view(&self) -> Option<View> {
         match self.0 {
             Kind::Time(_, Statistic::Mean)
@@ -746,7 +740,7 @@ impl Metric {
         }
     }
 
-    /// Numerator and, for means, denominator of a batch, in the metric's unit.
+    /// Returns the numerator and, for means, the denominator of a batch, in the metric's unit.
     pub(crate) fn sums(&self, batch: &Batch) -> (f64, f64) {
         let of = |class: Option<Class>| {
             class.map_or_else(|| batch.both(), |class| batch.classes[class as usize])
@@ -783,12 +777,12 @@ impl Metric {
     }
 }
 
-/// Response times and requests of one class in a batch.
+/// Returns the response times and the number of requests of one class in a batch.
 fn time_sums(sums: &ClassSums) -> (f64, f64) {
     (sums.response as f64 / 1e6, sums.requests as f64)
 }
 
-/// The class of an operation that batches know.
+/// Returns the class of an operation in batches; `None` if batches do not contain the operation.
 fn class_of(operation: Operation) -> Option<Class> {
     match operation {
         Operation::Read => Some(Class::Read),
@@ -832,7 +826,7 @@ impl Statistic {
     }
 }
 
-/// The metric that `name` means of one of several workloads, if it does.
+/// Returns the metric of one of several workloads called `name`; `None` if `name` is none.
 fn of_workload(name: &str) -> Option<Metric> {
     let (workload, number) = name.strip_prefix("workloads.")?.split_once('.')?;
     let statistic = |short: &str| {
@@ -850,7 +844,8 @@ fn of_workload(name: &str) -> Option<Metric> {
     Some(Metric(Kind::Workload(kept(workload), of)))
 }
 
-/// A part of a metric's name, for the rest of the program's life: each is kept once.
+/// Returns `name` with static lifetime. Each name is stored once and never freed, because metrics
+/// are `Copy` and hold `&'static str`.
 pub(crate) fn kept(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -862,7 +857,7 @@ pub(crate) fn kept(name: &str) -> &'static str {
     name
 }
 
-/// All metrics in few words: times share their statistics.
+/// Returns all metrics as a short list. Times share the names of their statistics.
 fn known() -> String {
     let statistics = STATISTICS.map(|(name, _)| name).join(",");
     let mut names: Vec<String> = Vec::new();
@@ -902,7 +897,7 @@ fn operation(report: &Report, class: Class) -> Option<&crate::OperationReport> {
     }
 }
 
-/// The time of a request that a quantity is.
+/// Returns the meaning of a quantity.
 fn quantity_meaning(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Response => "from arrival to completion, over reads and writes",

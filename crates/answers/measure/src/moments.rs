@@ -1,6 +1,6 @@
 //! Exact mean, deviation and maximum of one quantity.
 
-/// Sums over values in nanoseconds; exact, whatever the order of the values.
+/// Sums over values in nanoseconds; exact for any order of the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moments {
     count: u64,
@@ -31,12 +31,12 @@ impl Moments {
         self.count
     }
 
-    /// The mean in nanoseconds; not a number where there was no value.
+    /// Returns the mean in nanoseconds; NaN without a value.
     pub(crate) fn mean(&self) -> f64 {
         self.sum as f64 / self.count as f64
     }
 
-    /// The largest in nanoseconds; not a number where there was no value.
+    /// Returns the maximum in nanoseconds; NaN without a value.
     pub(crate) fn max(&self) -> f64 {
         if self.count == 0 {
             f64::NAN
@@ -45,15 +45,15 @@ impl Moments {
         }
     }
 
-    /// The standard deviation (of a sample: over `n - 1`) in nanoseconds; zero
-    /// for a single value.
+    /// Returns the standard deviation (of a sample: over `n - 1`) in nanoseconds; zero for a single
+    /// value.
     pub(crate) fn deviation(&self) -> f64 {
         let count = u128::from(self.count);
         if count == 0 {
             return f64::NAN;
         }
-        // About the whole-numbered mean first, in integers: the squares alone
-        // would lose their difference to rounding.
+        // First about the whole-numbered mean, in integers: a difference of the squares alone would
+        // be lost to rounding.
         let (mean, rest) = (self.sum / count, self.sum % count);
         let about_mean = self
             .squares

@@ -1,15 +1,14 @@
-//! A window of a run as a trace that Perfetto shows (ui.perfetto.dev).
+//! Writes a window of a run as a trace for Perfetto (ui.perfetto.dev).
 //!
-//! Workloads and drives are its processes. A request is a slice from its arrival
-//! to its end; a drive has a track for each slot of its queue that is taken, and
-//! one for its arm. Flows lead from a request to what it had drives do. The
-//! queue of each drive, and the requests under way, are counters. Several runs stand on
-//! one timeline, each with processes of its own.
+//! Workloads and drives are processes of the trace. A request is a slice from arrival to
+//! completion. A drive has a track for each occupied slot of the queue, and one for the arm. Flows
+//! lead from a request to its drive I/Os. The queue of each drive, and the requests in flight, are
+//! counters. Several runs share one timeline, each with processes of its own.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `slices.rs` | what is shown: tracks, slices, flows |
-//! | `wire.rs` | how that is written: Perfetto's messages in protobuf's encoding |
+//! | `slices.rs` | tracks, slices and flows |
+//! | `wire.rs` | the file format: Perfetto's messages in protobuf's encoding |
 
 mod slices;
 mod wire;
@@ -22,24 +21,23 @@ use fullstroke_engine::Finished;
 use fullstroke_units::Time;
 use std::collections::HashMap;
 
-/// A trace holds so many requests of workloads and drives together, unless said.
+/// Default limit of requests of workloads and drives together in a trace.
 pub const PERFETTO_REQUESTS: usize = 20_000;
 
-/// What part of a run is shown: what began at `from` or later and ended at `to`
-/// or earlier.
+/// Window of a run: events that began at `from` or later and ended at `to` or earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerfettoWindow {
     /// The first instant.
     pub from: Time,
     /// The last instant.
     pub to: Time,
-    /// Requests of workloads and drives together; the window ends before there
-    /// are more.
+    /// Largest number of requests of workloads and drives together. The window ends before this
+    /// number is exceeded.
     pub requests: usize,
 }
 
 impl PerfettoWindow {
-    /// The same for each of so many runs that one trace shows: what a trace holds is theirs together.
+    /// Divides the number of requests among `runs` runs of one trace.
     #[must_use]
     pub fn shared_by(self, runs: usize) -> PerfettoWindow {
         PerfettoWindow {
@@ -62,16 +60,16 @@ impl Default for PerfettoWindow {
 /// A finished trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerfettoFile {
-    /// What the file holds.
+    /// Contents of the file.
     pub bytes: Vec<u8>,
-    /// Requests of workloads and drives that it shows.
+    /// Number of requests of workloads and drives in the trace.
     pub requests: usize,
-    /// Where it was cut short, if there were more than the window takes.
+    /// Time where the trace was cut, if there were more requests than the window allows.
     pub cut: Option<Time>,
 }
 
-/// What was kept of a run that is over, with the names of its workloads, where there are several, and
-/// of its drives.
+/// Records of a finished run, with the names of its drives and, if there are several, of its
+/// workloads.
 #[derive(Clone, Debug)]
 pub struct PerfettoRun {
     trace: PerfettoTrace,
@@ -80,13 +78,13 @@ pub struct PerfettoRun {
 }
 
 impl PerfettoFile {
-    /// The trace of a run.
+    /// Writes the trace of a run.
     pub fn of(run: &PerfettoRun) -> PerfettoFile {
         PerfettoFile::of_all(&[(None, run)])
     }
 
-    /// The trace of several runs, whose processes are told apart by the names given here. Where one
-    /// was cut short, none shows more.
+    /// Writes the trace of several runs. The names given here distinguish the processes. If one run
+    /// was cut, all runs end at the earliest cut.
     pub fn of_all(runs: &[(Option<&str>, &PerfettoRun)]) -> PerfettoFile {
         let cut = runs.iter().filter_map(|(_, run)| run.trace.cut).min();
         let mut shown = slices::Shown::default();
@@ -101,32 +99,32 @@ impl PerfettoFile {
     }
 }
 
-/// Keeps what happens within a window.
+/// Keeps the events within a window.
 #[derive(Clone, Debug)]
 pub struct PerfettoTrace {
     window: PerfettoWindow,
     cut: Option<Time>,
-    /// The end of what was kept last.
+    /// Latest end of all kept events.
     last: Time,
     given: HashMap<(Server, RequestId), Given>,
     requests: Vec<Finished>,
     served: Vec<Served>,
-    /// When requests that overlap the window were under way.
+    /// Arrival and completion of each request that overlaps the window.
     under_way: Vec<(Time, Time)>,
-    /// By drive: requests in it.
+    /// Number of requests in each drive.
     inside: Vec<u32>,
-    /// What that became, and when.
+    /// Changes of `inside`, with their times.
     depths: Vec<Depth>,
 }
 
-/// A drive or, of one that has several, an arm.
+/// A drive or, for a drive with several arms, an arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Server {
     drive: usize,
     arm: Option<usize>,
 }
 
-/// A request that a drive or an arm was given.
+/// A request to a drive or an arm.
 #[derive(Clone, Copy, Debug)]
 struct Given {
     origin: u64,
@@ -134,7 +132,7 @@ struct Given {
     extent: Extent,
 }
 
-/// The same once it has been answered.
+/// A request to a drive or an arm, after completion.
 #[derive(Clone, Copy, Debug)]
 struct Served {
     server: Server,
@@ -150,7 +148,7 @@ struct Depth {
 }
 
 impl PerfettoTrace {
-    /// The trace of a run that begins.
+    /// Begins the trace of a run.
     pub fn new(window: PerfettoWindow) -> PerfettoTrace {
         PerfettoTrace {
             window,
@@ -165,8 +163,8 @@ impl PerfettoTrace {
         }
     }
 
-    /// What there is once the run is over. `workloads` has the names of the
-    /// workloads where there are several, `drives` those of the drives.
+    /// Ends the trace after the run. `workloads` holds the names of the workloads if there are
+    /// several; `drives` holds the names of the drives.
     pub fn finish(self, workloads: Vec<String>, drives: Vec<String>) -> PerfettoRun {
         PerfettoRun {
             trace: self,
@@ -249,8 +247,8 @@ impl PerfettoTrace {
         }
     }
 
-    /// Whether there is room for what lasted from `begin` to `end`. Where there
-    /// is none the window ends with what was kept before.
+    /// Returns true if there is room for an event from `begin` to `end`. If there is none, the
+    /// window ends with the latest kept event.
     fn takes(&mut self, begin: Time, end: Time) -> bool {
         if !(self.holds(begin) && self.holds(end)) {
             return false;

@@ -1,74 +1,73 @@
-//! What each process got, and how evenly.
+//! Throughput of each process, and fairness.
 
 use crate::measurement::{Class, Sample, megabytes};
 use crate::moments::Moments;
 use serde::Serialize;
 
-/// One process. Its number is that of its requests' hints.
+/// One process. The number is that of the hints of its requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProcessReport {
-    /// From 1.
+    /// Number of the process, from 1.
     pub process: u32,
-    /// The name that it shares with its group.
+    /// Name of the process, which all processes of its group share.
     pub name: String,
-    /// Reads that were done.
+    /// Number of successful reads.
     pub reads: u64,
-    /// Writes that were done.
+    /// Number of successful writes.
     pub writes: u64,
-    /// Read and written, in 10^6 bytes for each second of the run.
+    /// Bytes read and written, in 10^6 bytes per second of the run.
     pub mb_per_s: f64,
-    /// Read.
+    /// Bytes read, in 10^6 bytes per second of the run.
     pub read_mb_per_s: f64,
-    /// Written.
+    /// Bytes written, in 10^6 bytes per second of the run.
     pub write_mb_per_s: f64,
-    /// From arrival to completion, over reads and writes.
+    /// Time from arrival to completion, over reads and writes.
     pub response_ms: Latency,
 }
 
 /// The processes of one name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GroupReport {
-    /// The name.
+    /// Name of the processes.
     pub name: String,
-    /// How many they are.
+    /// Number of processes.
     pub processes: usize,
-    /// Reads that were done.
+    /// Number of successful reads.
     pub reads: u64,
-    /// Writes that were done.
+    /// Number of successful writes.
     pub writes: u64,
-    /// Read and written by all of them together, in 10^6 bytes a second.
+    /// Bytes read and written by all processes together, in 10^6 bytes per second.
     pub mb_per_s: f64,
-    /// Read and written by each.
+    /// Bytes read and written by each process.
     pub process_mb_per_s: Across,
-    /// Jain's index of their bandwidths: 1 if all got the same, `1 / n` if one
-    /// got everything (Jain, Chiu & Hawe, DEC-TR-301, 1984).
+    /// Jain's index of the bandwidths: 1 if all processes have the same bandwidth, `1 / n` if one
+    /// process has all of the bandwidth (Jain, Chiu & Hawe, DEC-TR-301, 1984).
     pub fairness: f64,
-    /// From arrival to completion, over all their requests.
+    /// Time from arrival to completion, over all requests of the group.
     pub response_ms: Latency,
 }
 
-/// Response times, exact. Not a number where nothing was measured.
+/// Response times, exact. NaN if nothing was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Latency {
     /// Arithmetic mean.
     pub mean: f64,
     /// Standard deviation of the sample.
     pub stddev: f64,
-    /// The largest.
+    /// Maximum.
     pub max: f64,
 }
 
-/// One number of each process, over all of them. Not a number where there is
-/// no process.
+/// One number of each process, over all processes. NaN without a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Across {
     /// Arithmetic mean.
     pub mean: f64,
     /// Standard deviation of the sample (over `n - 1`); zero for one process.
     pub stddev: f64,
-    /// That of the process that got least.
+    /// Smallest value of a process.
     pub min: f64,
-    /// That of the process that got most.
+    /// Largest value of a process.
     pub max: f64,
 }
 
@@ -87,7 +86,7 @@ struct Counts {
 }
 
 impl Processes {
-    /// Counters for processes 1, 2, ... of these names.
+    /// Creates counters for processes 1, 2, ... with these names.
     pub(crate) fn new(names: Vec<String>) -> Processes {
         Processes {
             counts: vec![Counts::default(); names.len()],
@@ -95,7 +94,7 @@ impl Processes {
         }
     }
 
-    /// A request of `process`; unknown ones are not counted here.
+    /// Records a request of `process`. Requests of unknown processes are not counted.
     #[inline]
     pub(crate) fn record(&mut self, process: u32, class: Class, sample: &Sample) {
         let index = (process as usize).wrapping_sub(1);
@@ -106,7 +105,7 @@ impl Processes {
         }
     }
 
-    /// A report for each process over a run of `seconds`.
+    /// Returns a report for each process over a run of `seconds`.
     pub(crate) fn each(&self, seconds: f64) -> Vec<ProcessReport> {
         let report = |(index, (counts, name)): (usize, (&Counts, &String))| ProcessReport {
             process: index as u32 + 1,
@@ -126,7 +125,7 @@ impl Processes {
             .collect()
     }
 
-    /// A report for each name, in the order in which they first occur.
+    /// Returns a report for each name, in the order of first occurrence.
     pub(crate) fn groups(&self, seconds: f64) -> Vec<GroupReport> {
         let mut names: Vec<&String> = Vec::new();
         for name in &self.names {
@@ -207,7 +206,7 @@ impl Across {
     }
 }
 
-/// Jain's index; not a number if nobody got anything.
+/// Returns Jain's index; NaN if no process transferred anything.
 pub(crate) fn fairness(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|value| value * value).sum();
@@ -233,7 +232,7 @@ mod tests {
     fn fairness_is_one_for_equals_and_one_nth_for_a_monopoly() {
         assert_eq!(fairness(&[3.0; 7]), 1.0);
         assert_eq!(fairness(&[0.0, 5.0, 0.0, 0.0]), 0.25);
-        // The example of Jain's report: a fraction of the users gets everything.
+        // An example of Jain's report: a fraction of the users gets everything.
         assert_eq!(fairness(&[1.0, 1.0, 0.0, 0.0, 0.0]), 0.4);
         assert!(fairness(&[]).is_nan() && fairness(&[0.0, 0.0]).is_nan());
     }

@@ -1,42 +1,41 @@
-//! How long a rebuild takes, from what of it a run has seen.
+//! Duration of a rebuild, extrapolated from the part within the run.
 
 use fullstroke_contract::ZoneRate;
 use fullstroke_engine::Rebuild;
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
 use serde::Serialize;
 
-/// A member that is rebuilt from the beginning of a run.
+/// A member whose rebuild begins with the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RebuildPlan {
-    /// Its indices from the top.
+    /// Indices of the member from the top of the tree.
     pub path: Vec<usize>,
-    /// As far as it is to be filled.
+    /// Number of sectors to rebuild.
     pub used: Sectors,
-    /// How fast its zones are written; none if that is not known.
+    /// Transfer rate of each zone when written; empty if unknown.
     pub zones: Vec<ZoneRate>,
-    /// The most bytes a second.
+    /// Limit of the rebuild rate, in bytes per second; `None` means no limit.
     pub most: Option<Bytes>,
 }
 
 /// The rebuild of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RebuildReport {
-    /// The members that were rebuilt, by name.
+    /// Names of the rebuilt members.
     pub members: Vec<String>,
-    /// How much of them was filled when the run ended.
+    /// Share of the members that was rebuilt when the run ended.
     pub share: f64,
-    /// How fast, in 10^6 bytes a second.
+    /// Rate of the rebuild, in 10^6 bytes per second.
     pub mb_per_s: f64,
-    /// Until all of it is filled.
+    /// Duration of the complete rebuild, in hours.
     pub hours: f64,
-    /// Whether `hours` is estimated, since the run ended before the rebuild: what
-    /// was left goes on as slowly beside the speed of its zones as what was
-    /// filled.
+    /// True if `hours` is an estimate because the run ended before the rebuild. The estimate
+    /// assumes that the rest is as slow, relative to the speed of its zones, as the rebuilt part.
     pub estimated: bool,
 }
 
 impl RebuildReport {
-    /// The rebuild of the members in `plans`, as far as `seen`.
+    /// Returns the report of the rebuild of the members in `plans`, as far as `seen`.
     pub(crate) fn new(plans: &[RebuildPlan], seen: &[Rebuild]) -> Option<RebuildReport> {
         if plans.is_empty() {
             return None;
@@ -75,14 +74,15 @@ impl RebuildPlan {
             .join(".")
     }
 
-    /// How long it takes to write the sectors from `from` to `end` at the speed
-    /// of their zones, or the most that is allowed. Where zones are not known,
-    /// all are alike.
+    /// Returns the seconds to write the sectors from `from` to `end` at the speed of their zones,
+    /// or at the allowed rate if that is lower. If the zones are unknown, all sectors have the same
+    /// speed.
     fn ideal_s(&self, from: u64, end: u64) -> f64 {
         let most = self.most.map_or(f64::INFINITY, |most| most.0 as f64);
         let whole = [ZoneRate {
             first: fullstroke_units::Lbn(0),
             sectors: self.used,
+            // Any constant rate will do, because only the ratio of two ideal times counts.
             bytes_per_s: 1 << 20,
         }];
         let zones = if self.zones.is_empty() {
@@ -141,12 +141,12 @@ mod tests {
 
     #[test]
     fn what_is_left_is_as_slow_beside_its_zones_as_what_was_filled() {
-        // 512 MB at half the speed of their zone, 200 MB/s.
+        // 512 MB were rebuilt at half the speed of their zone, which is 200 MB/s.
         let seen = seen(1_000_000, 5);
         let report = RebuildReport::new(&[plan(2, None)], seen.all()).unwrap();
         assert_eq!((report.share, report.estimated), (0.5, true));
         assert!((report.mb_per_s - 102.4).abs() < 1e-9);
-        // 2.56 s at full speed took 5 s; 5.12 s at full speed are left.
+        // 2.56 s at full speed took 5 s, and 5.12 s at full speed are left.
         assert!((report.hours * 3600.0 - 15.0).abs() < 1e-6, "{report:?}");
         let second = RebuildReport::new(&[plan(2, None), plan(3, None)], seen.all()).unwrap();
         assert!(

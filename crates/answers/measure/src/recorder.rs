@@ -5,35 +5,35 @@ use fullstroke_contract::{Completion, Counters, Notice, Request};
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_units::Time;
 
-/// Is told now and then how many requests have finished.
+/// Callback that receives the number of finished requests now and then.
 pub type Progress<'a> = dyn Fn(u64) + 'a;
 
-/// Requests between two reports of progress; a power of two.
+/// Number of requests between two reports of progress; a power of two.
 const PROGRESS_EVERY: u64 = 4096;
 
-/// The observer of a whole run: measures, and if wanted logs, keeps what pictures show and
-/// reports progress.
+/// The observer of a whole run. Measures, and if requested writes the log, keeps records for
+/// pictures and reports progress.
 pub struct Recorder<'a> {
-    /// What is measured.
+    /// The measurement.
     pub measurement: Measurement,
-    /// Where every request is written.
+    /// Log of every request, if requested.
     pub log: Option<RequestLog>,
-    /// What happened when, if that is wanted.
+    /// Timeline, if requested.
     pub timeline: Option<Timeline>,
-    /// Responses by windows of the arrivals, if they are wanted.
+    /// Response times by windows of the arrivals, if requested.
     pub windows: Option<Windows>,
-    /// What drives drew when, if that is wanted.
+    /// Power of the drives over time, if requested.
     pub watts: Option<WattsOverTime>,
-    /// What is shown of a window of the run, if that is wanted.
+    /// Trace of a window of the run, if requested.
     pub perfetto: Option<Box<PerfettoTrace>>,
-    /// Ends the run.
+    /// Signal that ends the run.
     pub stop: Stop,
     progress: Option<&'a Progress<'a>>,
     finished: u64,
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder at the beginning of a run.
+    /// Creates a recorder at the beginning of a run.
     pub fn new(
         measurement: Measurement,
         log: Option<RequestLog>,

@@ -1,9 +1,9 @@
-//! The page of what a run reports: metrics and the columns of its log.
+//! The reference page of the report: metrics and the columns of the request log.
 
 use crate::{LOG_COLUMNS, Metric};
 use std::fmt::Write as _;
 
-/// The page as Markdown.
+/// Returns the page as Markdown.
 pub fn reference() -> String {
     let mut page = String::from(
         "# Metrics and the request log\n\n<!-- Written by `make generate`; a test holds it to the code. -->\n\n\

@@ -1,4 +1,4 @@
-//! A report for people.
+//! A report as text.
 
 use crate::words::parity_in_words;
 use crate::{
@@ -10,11 +10,11 @@ use fullstroke_contract::PowerState;
 use fullstroke_counters::Counter;
 use std::fmt;
 
-/// Processes that a report for people shows one by one, at most.
+/// Largest number of processes that the text shows individually.
 const PROCESSES_SHOWN: usize = 32;
 
-/// A table in the house's style: a line below the header, the columns at the
-/// positions `texts` to the left, numbers to the right.
+/// Creates a table in the style of this project: a line below the header, the columns at the
+/// positions `texts` aligned left, numbers aligned right.
 pub fn table<'a>(header: impl IntoIterator<Item = &'a str>, texts: &[usize]) -> Table {
     let mut table = Table::new();
     let line = LineStyle::none().fill('─').junction('─');
@@ -25,13 +25,13 @@ pub fn table<'a>(header: impl IntoIterator<Item = &'a str>, texts: &[usize]) -> 
         if !texts.contains(&index) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        // Two blanks between columns: reports are read in 80 characters, too.
+        // Two blanks between columns, because a report should fit into 80 characters.
         column.set_padding((0, 1));
     }
     table
 }
 
-/// `value` with three decimals, fewer where it is large; `-` for not a number.
+/// Returns `value` with three decimals, or fewer if it is large; `-` for NaN.
 pub fn number(value: f64) -> String {
     match value.abs() {
         _ if value.is_nan() => "-".to_owned(),
@@ -143,7 +143,7 @@ fn write_heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     )
 }
 
-/// What is to be known of the load before its times are read.
+/// Writes the notes on the load, which a reader needs before the times.
 fn write_load(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match (&report.arrived.overload, &report.arrived.backlog) {
         (Some(overload), _) if overload.grows => {
@@ -253,7 +253,7 @@ fn write_energy(report: &Report, f: &mut fmt::Formatter<'_>, energy: &EnergyRepo
     )
 }
 
-/// Each process, if they are few enough to be read.
+/// Writes each process, if there are no more than `PROCESSES_SHOWN`.
 fn write_processes(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if report.shares.processes.len() > PROCESSES_SHOWN {
         return writeln!(
@@ -332,7 +332,7 @@ fn workloads(workloads: &[WorkloadReport]) -> Table {
     table
 }
 
-/// What programs saw, in calls and transactions, and their own words.
+/// Writes the calls and transactions of programs, and their own output.
 fn write_host(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
     writeln!(f, "\n{}", calls(host).trim_fmt())?;
     if let Some(words) = host.cost_in_words() {
@@ -512,7 +512,8 @@ fn members(members: &[MemberReport]) -> Table {
     table
 }
 
-/// Each drive's watts and its time by state, of the states in which any was.
+/// Returns the table of each drive's power and its time by state. States without any time are left
+/// out.
 fn energy_table(members: &[MemberReport], energy: &EnergyReport) -> Table {
     let share = |state| energy.residency_share.in_state(state);
     let states: Vec<PowerState> = PowerState::ALL
@@ -542,7 +543,7 @@ fn energy_table(members: &[MemberReport], energy: &EnergyReport) -> Table {
     table
 }
 
-/// That an opportunity never held, and what came nearest to it.
+/// Returns a sentence for each opportunity that never held, with the values that came nearest.
 fn unheld(layer: &LayerReport) -> Vec<String> {
     let read = |name: &str| layer.value(name);
     let mut words = Vec::new();

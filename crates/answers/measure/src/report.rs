@@ -1,4 +1,4 @@
-//! What a run is reported as. Every field has its unit in its name.
+//! The report of a run. Every field has its unit in its name.
 
 use crate::layers::over_layers;
 use crate::{
@@ -9,87 +9,89 @@ use crate::{
 use fullstroke_contract::Operation;
 use serde::Serialize;
 
-/// The numbers of one run; what `run --json` prints, where the fields of all parts stand side by side.
+/// The numbers of one run. `run --json` prints this structure with the fields of all parts side by
+/// side.
 ///
-/// Numbers that nothing was measured for are not a number (`null` in JSON). The order of the fields is that of the
-/// JSON, which programs of users read: a part holds fields that follow each other there.
+/// A number without a measurement is NaN (`null` in JSON). The fields keep the order of the JSON,
+/// because programs of users read it. Each part holds neighbouring fields of the JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// The stack's name.
     pub name: String,
-    /// How many requests arrived, and whether the drives carry them.
+    /// Number of requests that arrived, and the verdict on overload.
     #[serde(flatten)]
     pub arrived: Arrived,
-    /// The times of reads and writes.
+    /// Times of reads and writes.
     #[serde(flatten)]
     pub times: Times,
-    /// The rates of reads and writes.
+    /// Rates of reads and writes.
     #[serde(flatten)]
     pub rates: Rates,
-    /// What the simulation cost its host.
+    /// Cost of the simulation on the host.
     #[serde(flatten)]
     pub cost: Cost,
-    /// Each operation by itself.
+    /// Each operation separately.
     #[serde(flatten)]
     pub kinds: Kinds,
-    /// What reached the drives.
+    /// I/Os of the drives.
     #[serde(flatten)]
     pub drive_io: DriveIo,
-    /// The batches behind the intervals.
+    /// Batches behind the intervals.
     pub batches: BatchReport,
-    /// How reads and writes, and processes, share the rates.
+    /// Shares of reads, writes and processes in the rates.
     #[serde(flatten)]
     pub shares: ByProcess,
-    /// The media streams; `null` where the workload has none.
+    /// Media streams; `null` if the workload has none.
     pub streams: Option<StreamsReport>,
-    /// How far apart the drives' heads were.
+    /// Distance between the drives' heads.
     pub heads: HeadsReport,
-    /// Each workload and each host by itself.
+    /// Each workload and each host separately.
     #[serde(flatten)]
     pub sources: BySource,
     /// The array: its drives and layers.
     #[serde(flatten)]
     pub array: ArrayReport,
-    /// What was measured over time.
+    /// Measures over time.
     #[serde(flatten)]
     pub over_time: OverTime,
-    /// What gives the same numbers again.
+    /// Values that reproduce the run.
     #[serde(flatten)]
     pub repeat: Repeat,
 }
 
-/// The requests that arrived, by how they ended.
+/// Requests that arrived, by status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Arrived {
-    /// Requests that arrived, of all kinds, the warm-up included.
+    /// Number of requests of all kinds, including the warm-up.
     pub requests: u64,
-    /// Requests that were done.
+    /// Number of successful requests.
     pub completed: u64,
-    /// Requests that touched data lost with failed members.
+    /// Number of requests for data that were lost with failed members.
     pub lost: u64,
-    /// Requests outside of the volume.
+    /// Number of requests beyond the volume.
     pub out_of_range: u64,
-    /// Damaged rows of the trace that were left out.
+    /// Number of damaged rows of the trace that were left out.
     pub skipped_rows: u64,
-    /// What is wrong with the trace that its requests do not tell, such as
-    /// events that it has lost; a sentence each, as `trace info` has them.
+    /// Defects of the trace that its requests do not show, such as lost events; one sentence each,
+    /// as in `trace info`.
     pub trace_notes: Vec<String>,
-    /// Requests that finished within the warm-up. Times and rates leave them out.
+    /// Number of requests that finished within the warm-up. Times and rates leave these requests
+    /// out.
     pub warm_up_requests: u64,
-    /// Set where arrivals outrun the drives. Times grow with the length of such
-    /// a load; they have no intervals then.
+    /// Present if the load exceeds the capacity of the drives. Response times then grow with the
+    /// length of the load and have no intervals.
     pub overload: Option<Overload>,
-    /// What waited; `null` where the load waits for completions itself.
+    /// Pending requests; `null` for a closed load, which waits for completions.
     pub backlog: Option<Backlog>,
 }
 
 impl Arrived {
-    /// True if every request that arrived was done.
+    /// Returns true if every request was successful.
     pub fn is_complete(&self) -> bool {
         self.completed == self.requests
     }
 
-    /// The share of the load that the drives carry: 1 unless they are outrun.
+    /// Returns the share of the load that the drives carry: 1 without overload.
     pub fn carried_share(&self) -> f64 {
         self.overload
             .as_ref()
@@ -97,88 +99,87 @@ impl Arrived {
     }
 }
 
-/// The times of reads and writes.
+/// Times of reads and writes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Times {
-    /// From arrival to completion, over reads and writes.
+    /// Time from arrival to completion, over reads and writes.
     pub response_ms: Distribution,
-    /// The part in which a drive worked on the request.
+    /// Time in which a drive worked on the request.
     pub service_ms: Distribution,
-    /// The part in which the request waited for a busy resource.
+    /// Time in which the request waited for a busy resource.
     pub queue_ms: Distribution,
-    /// Where the mean response time went; the parts add up to it.
+    /// Parts of the mean response time; their sum is the mean.
     pub time_ms: TimeParts,
 }
 
-/// The rates of reads and writes.
+/// Rates of reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rates {
-    /// Reads and writes completed a second.
+    /// Reads and writes completed per second.
     pub iops: f64,
-    /// Read and written, in 10^6 bytes a second.
+    /// Bytes read and written, in 10^6 bytes per second.
     pub mb_per_s: f64,
-    /// From the end of the warm-up (without one, and if it is later, the first
-    /// arrival) to the last completion.
+    /// Seconds from the end of the warm-up, or from the first arrival if that is later, to the last
+    /// completion.
     pub simulated_s: f64,
 }
 
-/// What the simulation cost its host; whoever ran it fills this in.
+/// Cost of the simulation on the host. The caller of the run fills this in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cost {
-    /// Time that the simulation took; differs from run to run.
+    /// Wall-clock time of the simulation, in seconds; differs from run to run.
     pub wall_s: Option<f64>,
-    /// Requests simulated for each second of `wall_s`.
+    /// Number of requests simulated per second of `wall_s`.
     pub requests_per_wall_s: Option<f64>,
     /// Largest resident memory of the process, in 10^6 bytes.
     pub peak_rss_mb: Option<f64>,
 }
 
-/// Each operation by itself.
+/// Each operation separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Kinds {
-    /// The reads; `null` if there were none.
+    /// Reads; `null` if there were none.
     pub reads: Option<OperationReport>,
-    /// The writes; `null` if there were none.
+    /// Writes; `null` if there were none.
     pub writes: Option<OperationReport>,
-    /// Operations without data; the times and rates of reads and writes leave them out.
+    /// Number of operations without data. The times and rates of reads and writes leave these
+    /// operations out.
     pub flushes_and_discards: u64,
-    /// All four operations, each by itself.
+    /// All four operations, each separately.
     pub operations: OperationsReport,
 }
 
-/// What reached the drives.
+/// I/Os of the drives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DriveIo {
-    /// Share of member I/Os whose first track lay under the arm already.
+    /// Share of member I/Os whose first track was already under the arm.
     pub zero_seek_share: f64,
-    /// Mean size in KiB of the reads and writes that reached drives; not a number
-    /// if none did.
+    /// Mean size of the drives' reads and writes, in KiB; NaN without any.
     pub drive_io_kib: f64,
 }
 
-/// How reads and writes, and processes, share the rates.
+/// Shares of reads, writes and processes in the rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ByProcess {
-    /// Bytes read for each byte written; not a number if none was written.
+    /// Bytes read divided by bytes written; NaN if nothing was written.
     pub read_write_ratio: f64,
-    /// Jain's index of the processes' bandwidths; not a number where the
-    /// workload names no processes.
+    /// Jain's index of the processes' bandwidths; NaN if the workload names no processes.
     pub fairness: f64,
-    /// Read and written by each process, in 10^6 bytes a second.
+    /// Bytes read and written by each process, in 10^6 bytes per second.
     pub process_mb_per_s: Across,
-    /// The processes by name; empty where the workload names none.
+    /// Processes by name; empty if the workload names none.
     pub groups: Vec<GroupReport>,
-    /// The processes, in the order of their numbers.
+    /// Processes in the order of their numbers.
     pub processes: Vec<ProcessReport>,
 }
 
-/// Each workload and each host by itself.
+/// Each workload and each host separately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct BySource {
-    /// Each workload, where the stack has several.
+    /// Each workload, if the stack has several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadReport>,
-    /// The hosts on which programs ran.
+    /// Hosts with programs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostReport>,
 }
@@ -186,54 +187,54 @@ pub struct BySource {
 /// The array: its drives and layers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ArrayReport {
-    /// The rebuild that went on meanwhile; `null` if there was none.
+    /// Rebuild during the run; `null` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rebuild: Option<RebuildReport>,
-    /// What it cost; `null` where no drive's file says what it draws.
+    /// Energy; `null` if no drive has power figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<EnergyReport>,
-    /// The drives, in the order of the tree.
+    /// Drives in the order of the tree.
     pub members: Vec<MemberReport>,
-    /// The layers between host and drives that count something.
+    /// Layers with readings between host and drives.
     pub layers: Vec<LayerReport>,
-    /// When arrays with gears began to shift, in seconds: each array's first 256.
+    /// Times when arrays with gears began to shift, in seconds; the first 256 of each array.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gear_shifts_s: Vec<f64>,
 }
 
-/// What was measured over time, each where it was asked for.
+/// Measures over time, each only if requested.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct OverTime {
-    /// Mean response times by windows of the arrivals, if a study looks at them.
+    /// Mean response times by windows of the arrivals, if a study reads them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub windows: Option<WindowsReport>,
-    /// What happened when, if a page was asked for (`--report`).
+    /// Timeline, if a page was requested (`--report`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<TimelineReport>,
-    /// What the drives drew over time, if a picture was asked for (`--plot-power`).
+    /// Power of the drives over time, if a picture was requested (`--plot-power`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watts: Option<WattsReport>,
 }
 
-/// What gives the same numbers again.
+/// Values that reproduce the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Repeat {
     /// The seed of all randomness.
     pub seed: u64,
     /// A digest of the whole configuration.
     pub config_digest: String,
-    /// The version that made the result.
+    /// Version of the program.
     pub version: String,
 }
 
-/// The spread of one quantity, in the unit of the field's name.
+/// Distribution of one quantity, in the unit of the field's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Distribution {
     /// Arithmetic mean, exact.
     pub mean: f64,
     /// Standard deviation of the sample, exact.
     pub stddev: f64,
-    /// Median, to three significant digits, as are the other percentiles.
+    /// Median, to three significant digits; the other percentiles have the same precision.
     pub p50: f64,
     /// 90th percentile.
     pub p90: f64,
@@ -243,15 +244,14 @@ pub struct Distribution {
     pub p99: f64,
     /// 99.9th percentile.
     pub p999: f64,
-    /// The largest, exact.
+    /// Maximum, exact.
     pub max: f64,
-    /// Half the width of the 95 % confidence interval of the mean; `None` if
-    /// there are too few requests to claim one.
+    /// Half the width of the 95 % confidence interval of the mean; `None` if there are too few
+    /// requests.
     pub ci95_half_width: Option<f64>,
 }
 
-/// The operations of a run, each by itself; `null` for those that there were
-/// none of.
+/// Operations of a run, each separately; `null` for operations without requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct OperationsReport {
     /// Reads.
@@ -260,12 +260,12 @@ pub struct OperationsReport {
     pub write: Option<OperationReport>,
     /// Flushes.
     pub flush: Option<OperationReport>,
-    /// Discards; their megabytes are those that were discarded.
+    /// Discards; `mb_per_s` counts the discarded bytes.
     pub discard: Option<OperationReport>,
 }
 
 impl OperationsReport {
-    /// One of them.
+    /// Returns the report of one operation.
     pub fn of(&self, operation: Operation) -> Option<&OperationReport> {
         match operation {
             Operation::Read => self.read.as_ref(),
@@ -280,13 +280,13 @@ impl OperationsReport {
 /// The requests of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OperationReport {
-    /// How many were done.
+    /// Number of successful requests.
     pub requests: u64,
-    /// From arrival to completion.
+    /// Time from arrival to completion.
     pub response_ms: Distribution,
-    /// Completed a second.
+    /// Requests completed per second.
     pub iops: f64,
-    /// 10^6 bytes a second.
+    /// Bytes transferred, in 10^6 bytes per second.
     pub mb_per_s: f64,
 }
 
@@ -307,34 +307,34 @@ pub struct TimeParts {
     pub transfer: f64,
 }
 
-/// How the run was cut into batches.
+/// Batches of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BatchReport {
-    /// Batches at least half full.
+    /// Number of batches that are at least half full.
     pub count: usize,
-    /// Requests of a full one.
+    /// Number of requests of a full batch.
     pub requests_per_batch: u64,
 }
 
-/// The three times whose spread a report shows.
+/// Times whose distribution a report shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// From arrival to completion.
+    /// Time from arrival to completion.
     Response,
-    /// While a drive worked on it.
+    /// Time in which a drive worked on the request.
     Service,
-    /// While it waited.
+    /// Time in which the request waited.
     Queue,
 }
 
 impl Report {
-    /// The reading called `name` over the layers that have it: the sum of amounts (`_mb`), the
-    /// mean of all else.
+    /// Returns the reading called `name` over the layers that have it: the sum for amounts (`_mb`),
+    /// the mean for all others.
     pub fn reading(&self, name: &str) -> Option<f64> {
         over_layers(&self.array.layers, name)
     }
 
-    /// Whether response times grow with the length of the load.
+    /// Returns true if response times grow with the length of the load.
     pub fn grows(&self) -> bool {
         self.arrived
             .overload
@@ -355,7 +355,7 @@ impl TimeParts {
         }
     }
 
-    /// The parts with their names, in the order of a request's life.
+    /// Returns the parts with their names, in the order of a request's life.
     pub fn named(&self) -> [(&'static str, f64); 6] {
         [
             ("queue", self.queue),

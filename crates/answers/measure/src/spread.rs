@@ -4,12 +4,12 @@ use crate::Distribution;
 use crate::moments::Moments;
 use hdrhistogram::{Counter, Histogram};
 
-/// Significant digits that the percentiles of a whole run keep.
+/// Significant digits of the percentiles of a whole run.
 const DIGITS: u8 = 3;
 
-/// The spread of a quantity in nanoseconds. Mean, deviation and maximum are
-/// exact, whatever the order of the values; percentiles are right to three
-/// significant digits. Memory does not grow with the number of values.
+/// Distribution of a quantity in nanoseconds. Mean, deviation and maximum are exact for any order
+/// of the values. Percentiles are exact to three significant digits. Memory does not grow with the
+/// number of values.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     moments: Moments,
@@ -41,22 +41,23 @@ impl Spread {
         self.moments.count()
     }
 
-    /// The mean in nanoseconds; not a number where there was no value.
+    /// Returns the mean in nanoseconds; NaN without a value.
     pub(crate) fn mean(&self) -> f64 {
         self.moments.mean()
     }
 
-    /// The standard deviation in nanoseconds, as [`Moments::deviation`] has it.
+    /// Returns the standard deviation in nanoseconds, see [`Moments::deviation`].
     pub(crate) fn deviation(&self) -> f64 {
         self.moments.deviation()
     }
 
-    /// The smallest value that at least `quantile` of all values do not exceed,
-    /// in nanoseconds.
+    /// Returns the smallest value that is not exceeded by at least the share `quantile` of all
+    /// values, in nanoseconds.
     pub(crate) fn quantile(&self, quantile: f64) -> f64 {
         if self.count() == 0 {
             return f64::NAN;
         }
+        // The middle of the last bucket may lie above the maximum.
         middle_at_quantile(&self.histogram, quantile).min(self.moments.max())
     }
 
@@ -76,16 +77,16 @@ impl Spread {
     }
 }
 
-/// The longest time that a percentile can show, in nanoseconds: 36 years.
+/// Longest time that a percentile can represent, in nanoseconds: 36 years.
 const LONGEST_NS: u64 = 1 << 60;
 
-/// An empty histogram for any time. Its bounds are fixed, so that recording
-/// allocates nothing; pages that no time falls into are never touched.
+/// Returns an empty histogram for any time. The bounds are fixed, so recording allocates nothing.
+/// Memory pages without recorded times are never touched.
 pub(crate) fn histogram<T: Counter>(digits: u8) -> Histogram<T> {
     Histogram::new_with_bounds(1, LONGEST_NS, digits).expect("bounds and digits are within range")
 }
 
-/// The middle of the histogram's bucket that holds the quantile.
+/// Returns the middle of the histogram's bucket that contains the quantile.
 pub(crate) fn middle_at_quantile<T: Counter>(histogram: &Histogram<T>, quantile: f64) -> f64 {
     let highest = histogram.value_at_quantile(quantile);
     let lowest = histogram.lowest_equivalent(highest);

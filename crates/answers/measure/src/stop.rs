@@ -1,19 +1,19 @@
-//! Ending runs before their end.
+//! Early end of runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Ends the runs that share it, from another thread; once set it stays so.
+/// Signal from another thread that ends all runs sharing it. A set signal stays set.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Ends them at their next event.
+    /// Ends the runs at their next event.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether they are to end.
+    /// Returns true if the runs must end.
     #[inline]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)

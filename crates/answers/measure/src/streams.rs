@@ -1,4 +1,4 @@
-//! What the clients of media streams saw.
+//! Measures of the clients of media streams.
 
 use crate::report::Distribution;
 use crate::spread::Spread;
@@ -6,61 +6,60 @@ use fullstroke_units::Duration;
 use fullstroke_workload::{StreamTally, StreamsResults};
 use serde::Serialize;
 
-/// All streams of a run, its warm-up included.
+/// All streams of a run, including the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamsReport {
-    /// Streams that were started.
+    /// Number of streams that were started.
     pub started: usize,
-    /// Streams that played at a time, at most: those that had begun to by the
-    /// end.
+    /// Largest number of streams that played at the same time: those that played by the end.
     pub playing: usize,
-    /// The bit rates that those have been given, together, in 10^6 bits a second,
-    /// whether or not they kept up.
+    /// Sum of the bit rates of the playing streams, in 10^6 bits per second, including streams that
+    /// did not keep up.
     pub nominal_mbit_per_s: f64,
-    /// Streams that were started before the first that did not play within
-    /// `until_start_up_latency`; `null` where the workload has no such limit.
+    /// Number of streams that were started before the first stream that exceeded
+    /// `until_start_up_latency`; `null` if the workload has no such limit.
     pub within_latency: Option<usize>,
-    /// Streams that were served at a time without an underrun, and within that limit if
-    /// there is one.
+    /// Number of streams that were served at the same time without an underrun and, if there is a
+    /// limit, within `until_start_up_latency`.
     pub sustained: usize,
-    /// How often a client waited for a byte that it needed.
+    /// Number of times that a client waited for a byte.
     pub underruns: u64,
-    /// Clients that did.
+    /// Number of clients with an underrun.
     pub with_underruns: usize,
-    /// The share of reads that came after their first byte was needed; those
-    /// before the stream played left out. Not a number if there are no others.
+    /// Share of reads that came after their first byte was needed. Reads before the stream played
+    /// are left out. NaN if there are no others.
     pub deadlines_missed_share: f64,
-    /// The longest time that a client waited for a byte; 0 if none did.
+    /// Longest time that a client waited for a byte, in ms; 0 if no client waited.
     pub longest_stall_ms: f64,
-    /// From the start of a stream until it played, over those that did.
+    /// Time from the start of a stream until it played, over the playing streams.
     pub start_up_ms: Distribution,
-    /// The streams that were started, in this order.
+    /// Streams in the order of their start.
     pub each: Vec<StreamReport>,
 }
 
-/// One stream. Its number is that of its requests' hints.
+/// One stream. The number is that of the hints of its requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamReport {
-    /// From 1.
+    /// Number of the stream, from 1.
     pub stream: usize,
-    /// Its mean bit rate, in 10^6 bits a second.
+    /// Mean bit rate, in 10^6 bits per second.
     pub nominal_mbit_per_s: f64,
-    /// When it was started, from the beginning of the run.
+    /// Start of the stream, in seconds since the begin of the run.
     pub started_s: f64,
-    /// From its start until it played; `null` if it never did.
+    /// Time from the start of the stream until it played; `null` if it never played.
     pub start_up_ms: Option<f64>,
-    /// Reads that came.
+    /// Number of completed reads.
     pub reads: u64,
-    /// How often its client waited for a byte that it needed.
+    /// Number of times that the client waited for a byte.
     pub underruns: u64,
-    /// How long it waited in all.
+    /// Total waiting time of the client, in ms.
     pub stalled_ms: f64,
-    /// The longest of these times.
+    /// Longest waiting time, in ms.
     pub longest_stall_ms: f64,
 }
 
 impl StreamsReport {
-    /// The report of a load of streams that is over.
+    /// Creates the report of a finished load of streams.
     pub fn new(results: &StreamsResults) -> StreamsReport {
         let mut start_up = Spread::new();
         for latency in results.started().filter_map(StreamTally::start_up_latency) {
@@ -85,8 +84,7 @@ impl StreamsReport {
         }
     }
 
-    /// Whether every one of `streams` was started and played without an
-    /// underrun.
+    /// Returns true if all of `streams` were started and played without an underrun.
     pub fn all_played(&self, streams: u32) -> bool {
         self.underruns == 0 && self.playing == streams as usize
     }

@@ -1,8 +1,8 @@
-//! What happened when, for pictures: response times with their causes, and each drive's
-//! queue and place, over a bounded number of columns of equal length.
+//! Events over time, for pictures: response times with their causes, and each drive's queue and
+//! position, over a bounded number of columns of equal length.
 //!
-//! Gathered only if it is asked for. Memory is fixed: where a run outlasts the columns, each is made
-//! twice as long.
+//! The timeline is kept only on request. Memory is fixed: if a run is longer than the columns, the
+//! length of each column doubles.
 
 use crate::spread::Spread;
 use fullstroke_contract::{Breakdown, Request};
@@ -10,21 +10,21 @@ use fullstroke_engine::Finished;
 use fullstroke_units::{Duration, SECTOR_BYTES, Time};
 use serde::{Serialize, Serializer};
 
-/// Columns that are kept at most.
+/// Largest number of columns.
 const COLUMNS: usize = 96;
-/// How long a column is at first.
+/// Length of the first columns.
 const FIRST_COLUMN: Duration = Duration::from_millis(1);
-/// Rows of the heat map: six a decade, from 10 us to 100 s.
+/// Rows of the heat map: six per decade, from 10 us to 100 s.
 const ROWS_PER_DECADE: i32 = 6;
 const ROWS: usize = 42;
-/// The lower bound of row 1; row 0 is all below.
+/// Lower bound of row 1; row 0 holds all shorter times.
 const LOWEST_NS: f64 = 1e4;
-/// The shares of requests at which the percentile curve is drawn.
+/// Shares of requests at which the percentile curve is drawn.
 const SHARES: [f64; 17] = [
     0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999,
 ];
 
-/// What the time of a request went into.
+/// Cause of a part of a request's response time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Waiting for a busy resource.
@@ -33,119 +33,119 @@ pub enum Cause {
     Parity,
     /// Command overhead and bus of requests that reached a platter.
     Overhead,
-    /// The arm's way to another cylinder.
+    /// Movement of the arm to another cylinder.
     Seek,
-    /// Head switches and settling of requests that began on the arm's own cylinder.
+    /// Head switches and settling of requests that began on the arm's current cylinder.
     Switch,
     /// Rotational latency.
     Rotation,
     /// Sectors passing under the head.
     Transfer,
-    /// Overhead of requests that no platter was needed for: a buffer answered.
+    /// Overhead of requests that needed no platter because a buffer answered.
     Cache,
 }
 
-/// Follows a run.
+/// Observer of a run.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     column: Duration,
-    /// By column, then by row.
+    /// Sums by column, then by row.
     cells: Vec<Sums>,
-    /// By drive, then by column.
+    /// Visits by drive, then by column.
     drives: Vec<Vec<Visits>>,
-    /// The lower bounds of rows 1 and on.
+    /// Lower bounds of row 1 and all following rows.
     bounds_ns: Vec<u64>,
     responses: Spread,
 }
 
-/// The requests of a cell of the heat map, and the nanoseconds that went into each cause.
+/// Number of requests of a cell of the heat map, and nanoseconds of each cause.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     requests: u64,
     causes_ns: [u64; Cause::ALL.len()],
 }
 
-/// What one drive was given in one column.
+/// Requests to one drive in one column.
 #[derive(Clone, Copy, Debug)]
 struct Visits {
     requests: u64,
     ahead: u64,
     ahead_max: u32,
-    /// In 10^9 bytes.
+    /// Sum of the first addresses, in 10^9 bytes.
     offset: f64,
     offset_min: f64,
     offset_max: f64,
 }
 
-/// What happened when.
+/// Events over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimelineReport {
-    /// The length of a column; the first begins with the run.
+    /// Length of a column in seconds; the first column begins with the run.
     pub column_s: f64,
-    /// The response times at which rows begin.
+    /// Lower bounds of the rows, in ms.
     pub rows_ms: Vec<f64>,
-    /// Where requests arrived, by column and response time.
+    /// Cells with requests, by column of arrival and row of response time.
     pub cells: Vec<CellReport>,
-    /// Where the mean response time went.
+    /// Parts of the mean response time by cause.
     pub causes_ms: Vec<CauseReport>,
-    /// Response times that shares of the requests do not exceed.
+    /// Points of the percentile curve of the response time.
     pub percentiles: Vec<PercentileReport>,
-    /// The drives that were given anything.
+    /// Drives that received requests.
     pub drives: Vec<DriveTimeline>,
 }
 
 /// One cell of the heat map.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CellReport {
-    /// Its column, from 0.
+    /// Column, from 0.
     pub column: usize,
-    /// Its row, from 0.
+    /// Row, from 0.
     pub row: usize,
-    /// How many requests arrived then and took so long.
+    /// Number of requests that arrived in this column with this response time.
     pub requests: u64,
-    /// What most of their time went into.
+    /// Cause with the largest part of the response times.
     pub cause: Cause,
 }
 
-/// What went into one cause.
+/// Part of the mean response time from one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CauseReport {
     /// The cause.
     pub cause: Cause,
-    /// Of the mean response time.
+    /// Part of the mean response time, in ms.
     pub mean_ms: f64,
 }
 
 /// One point of the percentile curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PercentileReport {
-    /// The share of all reads and writes.
+    /// Share of all reads and writes.
     pub share: f64,
-    /// The time that they do not exceed.
+    /// Response time that this share does not exceed, in ms.
     pub response_ms: f64,
 }
 
-/// One drive, column by column; not a number in those in which it was given nothing.
+/// One drive, column by column. A column without requests holds NaN.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DriveTimeline {
-    /// The drive.
+    /// Name of the drive.
     pub name: String,
-    /// Requests that it was given.
+    /// Number of requests to the drive.
     pub requests: Vec<u64>,
-    /// Requests that were in it when another came, on average.
+    /// Mean number of requests in the drive when another request arrived.
     pub ahead_mean: Vec<f64>,
-    /// The most.
+    /// Largest number of requests in the drive when another request arrived.
     pub ahead_max: Vec<f64>,
-    /// Where they began, in 10^9 bytes from its first address: the mean.
+    /// Mean first address of the requests, in 10^9 bytes.
     pub offset_gb_mean: Vec<f64>,
-    /// The least.
+    /// Smallest first address, in 10^9 bytes.
     pub offset_gb_min: Vec<f64>,
-    /// The most.
+    /// Largest first address, in 10^9 bytes.
     pub offset_gb_max: Vec<f64>,
 }
 
 impl Cause {
-    /// All of them, in the order of a request's life.
+    /// All causes, in the order of a request's life.
     pub const ALL: [Cause; 8] = [
         Cause::Queue,
         Cause::Parity,
@@ -157,7 +157,7 @@ impl Cause {
         Cause::Transfer,
     ];
 
-    /// Its name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Cause::Queue => "queue",
@@ -193,7 +193,7 @@ impl Default for Visits {
 }
 
 impl Timeline {
-    /// Of a run on so many drives.
+    /// Creates the timeline of a run on `drives` drives.
     pub fn new(drives: usize) -> Timeline {
         let bound = |row: i32| LOWEST_NS * 10f64.powf(f64::from(row) / f64::from(ROWS_PER_DECADE));
         Timeline {
@@ -207,7 +207,7 @@ impl Timeline {
         }
     }
 
-    /// A read or write was done.
+    /// Records a successful read or write.
     pub fn finished(&mut self, finished: &Finished) {
         let response = finished
             .completion
@@ -220,7 +220,7 @@ impl Timeline {
         self.responses.record(response);
     }
 
-    /// A drive is given `request` while `ahead` are in it.
+    /// Records that a drive receives `request` while it holds `ahead` requests.
     pub fn drive_io(&mut self, now: Time, drive: usize, request: &Request, ahead: u32) {
         let column = self.column_of(now);
         if let Some(columns) = self.drives.get_mut(drive) {
@@ -242,7 +242,7 @@ impl Timeline {
         }
     }
 
-    /// Drives are called by `names`.
+    /// Returns the report; `names` are the names of the drives.
     pub fn report(self, names: &[String]) -> TimelineReport {
         let total = self.cells.iter().fold(Sums::default(), |mut total, cell| {
             total.add(cell);
@@ -285,7 +285,7 @@ impl Timeline {
     }
 }
 
-/// Joins neighbouring columns of `rows` values each; the second half is empty then.
+/// Joins neighbouring columns of `rows` values each. The second half is empty afterwards.
 fn halve<T: Copy + Default>(columns: &mut [T], rows: usize, add: impl Fn(&mut T, &T)) {
     for column in 0..COLUMNS {
         for row in 0..rows {
@@ -334,6 +334,7 @@ impl Sums {
     }
 
     fn report(&self, column: usize, row: usize) -> CellReport {
+        // `max_by_key` returns the last maximum, so the reversed order prefers the earlier cause.
         let most = Cause::ALL
             .into_iter()
             .rev()
@@ -479,7 +480,7 @@ mod tests {
         let report = timeline.report(&[]);
         let causes: Vec<&str> = report.cells.iter().map(|cell| cell.cause.name()).collect();
         assert_eq!(causes, ["queue", "seek", "switch", "cache", "overhead"]);
-        // 5 ms: from 4.6 ms on, six rows a decade above 10 us.
+        // A time of 5 ms lies in the row from 4.6 ms on: six rows a decade above 10 us.
         assert_eq!(
             report.cells[0].row,
             report

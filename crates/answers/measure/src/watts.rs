@@ -1,47 +1,47 @@
-//! What the drives drew over time.
+//! Power of the drives over time.
 //!
-//! Energy is exact at every instant, so that the mean between two of them is, too. Memory is fixed:
-//! where a run outlasts the samples, every other one is left out from then on.
+//! The energy is exact at every sample, so the mean power between two samples is exact too. Memory
+//! is fixed: if a run has too many samples, every other sample is dropped and the period doubles.
 
 use fullstroke_contract::MemberStatistics;
 use fullstroke_units::{Duration, Time};
 use serde::Serialize;
 
-/// Samples that are kept at most.
+/// Largest number of samples.
 const SAMPLES: usize = 512;
-/// The time between two at first.
+/// First period between two samples.
 const FIRST_PERIOD: Duration = Duration::from_millis(100);
 const FEMTO: f64 = 1e-15;
 
-/// Follows a run.
+/// Observer of a run.
 #[derive(Clone, Debug)]
 pub struct WattsOverTime {
     period: Duration,
     next: Time,
-    /// At each multiple of the period, what each drive had drawn since the beginning, in joules; NaN
-    /// of those whose files do not say.
+    /// Energy of each drive since the begin, in joules, at each multiple of the period. NaN for
+    /// drives without power figures.
     samples: Vec<Vec<f64>>,
 }
 
-/// Mean watts over spans of equal length, the last of which may be shorter.
+/// Mean power over spans of equal length. The last span may be shorter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WattsReport {
-    /// The length of a span.
+    /// Length of a span in seconds.
     pub span_s: f64,
-    /// The end of the last one.
+    /// End of the last span in seconds.
     pub end_s: f64,
-    /// All drives together that say what they draw, span by span.
+    /// Power of all drives with power figures together, span by span.
     pub all_w: Vec<f64>,
-    /// Each of these drives.
+    /// Power of each of these drives.
     pub drives: Vec<DriveWatts>,
 }
 
 /// One drive over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DriveWatts {
-    /// As members are named.
+    /// Name of the member.
     pub name: String,
-    /// Span by span.
+    /// Mean power, span by span.
     pub mean_w: Vec<f64>,
 }
 
@@ -56,17 +56,17 @@ impl Default for WattsOverTime {
 }
 
 impl WattsOverTime {
-    /// When the next sample is due.
+    /// Returns the time of the next sample.
     #[inline]
     pub fn next(&self) -> Time {
         self.next
     }
 
-    /// What the drives have counted until `at`, the instant that was due.
+    /// Adds the counters of the drives at `at`, the time of the due sample.
     pub fn sample(&mut self, at: Time, drives: &[MemberStatistics]) {
         self.samples.push(joules(drives));
         if self.samples.len() == SAMPLES {
-            // Those at odd multiples of the period go.
+            // Drops the samples at odd multiples of the period.
             let mut odd = true;
             self.samples.retain(|_| {
                 odd = !odd;
@@ -77,7 +77,7 @@ impl WattsOverTime {
         self.next = at + self.period;
     }
 
-    /// What it came to at the `end` of the run, when `drives` had counted this.
+    /// Returns the report at the `end` of the run, with the final counters `drives`.
     pub fn report(
         mut self,
         end: Time,

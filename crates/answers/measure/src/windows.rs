@@ -1,59 +1,60 @@
-//! Mean responses by windows of the arrivals, sorted: the profile by which a model that knows
-//! averages alone is held against a run.
+//! Mean response times by windows of the arrivals, sorted. This profile compares a run with a model
+//! that predicts only averages.
 //!
-//! Memory grows with the windows in which something arrives, so that they are kept only if asked for.
+//! Memory grows with the number of windows with arrivals, so windows are kept only on request.
 
 use fullstroke_engine::Finished;
 use fullstroke_units::Duration;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Gathers responses by window.
+/// Collects response times by window.
 #[derive(Clone, Debug)]
 pub struct Windows {
     length: Duration,
-    /// By the window's number: requests that arrived in it, and the sum of their responses in nanoseconds.
+    /// Number of arrivals and sum of their response times in nanoseconds, by the number of the
+    /// window.
     busy: BTreeMap<u64, (u64, u64)>,
 }
 
-/// The windows of a run, or of a model of it.
+/// Windows of a run, or of a model of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct WindowsReport {
-    /// The length of a window.
+    /// Length of a window, in ms.
     pub window_ms: f64,
-    /// From time 0 to the last in which something arrived.
+    /// Number of windows from time 0 to the last window with arrivals.
     pub count: u64,
-    /// The share of them in which nothing arrived.
+    /// Share of windows without arrivals.
     pub empty_share: f64,
-    /// Of the others, the mean response of the requests that arrived in each.
+    /// Distribution of the mean response times of the other windows.
     pub latency_ms: WindowLatencies,
 }
 
-/// The mean latencies of busy windows, in order of length.
+/// Mean response times of busy windows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WindowLatencies {
-    /// The mean over windows.
+    /// Mean over windows.
     pub mean: f64,
-    /// One window in ten has no longer one.
+    /// Value that one window in ten does not exceed.
     pub p10: f64,
-    /// One in four.
+    /// Value that one window in four does not exceed.
     pub p25: f64,
-    /// Half of them.
+    /// Median.
     pub p50: f64,
-    /// Three in four.
+    /// Value that three windows in four do not exceed.
     pub p75: f64,
-    /// Nine in ten.
+    /// Value that nine windows in ten do not exceed.
     pub p90: f64,
-    /// 95 of a hundred.
+    /// Value that 95 of 100 windows do not exceed.
     pub p95: f64,
-    /// 99 of a hundred.
+    /// Value that 99 of 100 windows do not exceed.
     pub p99: f64,
-    /// The longest.
+    /// Maximum.
     pub max: f64,
 }
 
 impl Windows {
-    /// Windows of such a length, of at least a nanosecond.
+    /// Creates windows of this length, at least a nanosecond.
     pub fn of(length: Duration) -> Windows {
         Windows {
             length: length.max(Duration::from_nanos(1)),
@@ -61,7 +62,7 @@ impl Windows {
         }
     }
 
-    /// A read or write has ended.
+    /// Records a finished read or write.
     pub fn finished(&mut self, finished: &Finished) {
         let response = finished
             .completion
@@ -73,7 +74,7 @@ impl Windows {
         (*requests, *sum) = (*requests + 1, *sum + response);
     }
 
-    /// All that ended.
+    /// Returns the windows of all finished requests.
     pub fn report(&self) -> WindowsReport {
         let count = self.busy.last_key_value().map_or(0, |(last, _)| last + 1);
         let means = self
@@ -85,7 +86,8 @@ impl Windows {
 }
 
 impl WindowsReport {
-    /// `count` windows, of which those that are busy have these mean latencies in milliseconds.
+    /// Returns the report of `count` windows whose busy windows have these mean response times in
+    /// milliseconds.
     pub fn new(length: Duration, count: u64, latencies_ms: Vec<f64>) -> WindowsReport {
         let busy = latencies_ms.len() as f64;
         WindowsReport {
@@ -100,7 +102,8 @@ impl WindowsReport {
 impl WindowLatencies {
     fn new(mut latencies: Vec<f64>) -> WindowLatencies {
         latencies.sort_by(f64::total_cmp);
-        // The smallest that such a share of them does not exceed; none of none.
+        // Returns the smallest value that this share of windows does not exceed; NaN without
+        // windows.
         let at = |share: f64| {
             let rank = (share * latencies.len() as f64).ceil() as usize;
             latencies
@@ -123,7 +126,7 @@ impl WindowLatencies {
 }
 
 impl Default for WindowLatencies {
-    /// Those of no window.
+    /// Returns the values without any window.
     fn default() -> WindowLatencies {
         WindowLatencies::new(Vec::new())
     }

@@ -1,18 +1,16 @@
-//! What breakdown and counts say together, in words. No sentence stands without
-//! the numbers that it follows from.
+//! Sentences about breakdown and counts. Every sentence contains the numbers that prove it.
 
 use crate::Report;
 use fullstroke_counters::Counter;
 
-/// A part of the response time is put into words from this share on.
+/// Least share of the response time that deserves a sentence.
 const WORTH_WORDS: f64 = 0.3;
 
-/// Writes that overwrite what was just read wait for it to come round if their
-/// rotational latency is so many times that of writes elsewhere.
+/// Writes over just-read sectors wait for a further revolution if their rotational latency is at
+/// least this multiple of that of other writes.
 const COMES_ROUND: f64 = 1.2;
 
-/// What the largest part of the response time is made of, where counts say
-/// so.
+/// Returns a sentence about the largest part of the response time, if counts explain it.
 pub fn parity_in_words(report: &Report) -> Option<String> {
     let share = report.times.time_ms.parity / report.times.response_ms.mean;
     let pre_reads = report
@@ -35,12 +33,12 @@ pub fn parity_in_words(report: &Report) -> Option<String> {
         })
 }
 
-/// That heads wait for what they have just read, if they do.
+/// Returns a sentence if writes wait until just-read sectors come round again.
 pub fn comes_round(report: &Report) -> Option<String> {
     let share = report.reading("volume_rewrite_share")?;
     let rotation = report.reading("volume_rewrite_rotation_ms_mean")?;
     let elsewhere = report.reading("volume_other_write_rotation_ms_mean");
-    // Without others to hold them against: all I/O of the drives.
+    // Without other writes, the comparison uses all I/O of the drives.
     let all = report
         .array
         .members

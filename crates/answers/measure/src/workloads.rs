@@ -1,31 +1,31 @@
-//! What each of several workloads saw.
+//! Measures of each of several workloads.
 
 use crate::measurement::{Class, Sample, megabytes, operation_report, rate};
 use crate::report::{Distribution, OperationReport};
 use crate::spread::Spread;
 use serde::Serialize;
 
-/// One of the workloads that ran side by side.
+/// One of several workloads of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkloadReport {
-    /// Its name in the stack file.
+    /// Name in the stack file.
     pub name: String,
-    /// Its reads and writes that were done.
+    /// Number of successful reads and writes.
     pub requests: u64,
-    /// From arrival to completion.
+    /// Time from arrival to completion.
     pub response_ms: Distribution,
-    /// Completed a second of the run.
+    /// Requests completed per second of the run.
     pub iops: f64,
-    /// 10^6 bytes a second of the run.
+    /// Bytes transferred, in 10^6 bytes per second of the run.
     pub mb_per_s: f64,
-    /// Its reads, if it had any.
+    /// Reads, if there were any.
     pub reads: Option<OperationReport>,
-    /// Its writes, if it had any.
+    /// Writes, if there were any.
     pub writes: Option<OperationReport>,
 }
 
-/// Counts for each workload, in memory of fixed size; none where the stack has
-/// one workload, for the report says it all.
+/// Counters of each workload, in memory of fixed size. Empty if the stack has only one workload,
+/// because the report already has its numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Workloads(Vec<Workload>);
 
@@ -46,7 +46,7 @@ impl Workloads {
         Workloads(names.into_iter().map(counts).collect())
     }
 
-    /// A request of workload number `workload`.
+    /// Records a request of workload number `workload`.
     #[inline]
     pub(crate) fn record(&mut self, workload: u16, class: Class, sample: &Sample) {
         if let Some(counts) = self.0.get_mut(usize::from(workload)) {
@@ -55,7 +55,7 @@ impl Workloads {
         }
     }
 
-    /// A report for each over a run of `seconds`.
+    /// Returns a report for each workload over a run of `seconds`.
     pub(crate) fn reports(&self, seconds: f64) -> Vec<WorkloadReport> {
         self.0
             .iter()
@@ -104,7 +104,7 @@ mod tests {
         workloads.record(0, Class::Read, &sample(2, 8));
         workloads.record(0, Class::Write, &sample(4, 8));
         workloads.record(1, Class::Read, &sample(10, 2000));
-        // Of a workload that the stack does not name.
+        // A request of a workload that the stack does not name.
         workloads.record(2, Class::Read, &sample(99, 9));
         let [postgres, backup] = workloads.reports(2.0).try_into().unwrap();
         assert_eq!(

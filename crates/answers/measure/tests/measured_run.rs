@@ -1,4 +1,4 @@
-//! What a whole run on a drive is reported as.
+//! Tests of the report of a whole run on a drive.
 
 use fullstroke_contract::{
     Completion, Cx, Extent, Hints, LayerReadings, Node, Operation, Out, Port, READINGS, Request,
@@ -13,8 +13,7 @@ use fullstroke_measure::{
 use fullstroke_units::{Duration, Random, Seed, Time};
 use fullstroke_workload::Streams;
 
-/// Keeps `outstanding` random requests of 8 sectors in flight, of three
-/// processes in turn.
+/// Keeps `outstanding` random requests of 8 sectors in flight, from three processes in turn.
 struct Closed {
     left: u64,
     outstanding: u64,
@@ -96,7 +95,7 @@ fn measured(requests: u64, warm_up: WarmUp) -> Measured {
     let mut engine = Engine::new(disk, Box::new(source));
     let names: Vec<String> = engine.graph().drive_names().map(str::to_owned).collect();
     let mut outcome = engine.run(&mut recorder).unwrap();
-    // As if there had been two layers that count all that layers may.
+    // Adds two layers with every possible reading.
     let readings = |first: f64| {
         let values = (0..READINGS.len()).map(|index| (READINGS[index].name, first + index as f64));
         values.collect::<Vec<_>>()
@@ -173,8 +172,8 @@ fn a_warm_up_is_left_out_of_the_times_and_told() {
 
 #[test]
 fn what_is_under_way_when_the_warm_up_ends_counts() {
-    // 256 requests are outstanding all the time, each is served for 1 ms in the
-    // order of arrival, and the last arrives after two seconds.
+    // 256 requests are outstanding all the time. Each is served for 1 ms in the order of arrival,
+    // and the last arrives after two seconds.
     let (outstanding, service, last) = (256u64, Duration::from_millis(1), 2_000);
     let until = Time::ZERO + Duration::from_secs(1);
     let mut measurement = Measurement::new(WarmUp { requests: 0, until });
@@ -207,8 +206,8 @@ fn what_is_under_way_when_the_warm_up_ends_counts() {
     let report = measurement
         .finish(&outcome, &[], Identity::default())
         .report;
-    // Those that finish at the end of the warm-up or behind it, over the time
-    // since then: one each millisecond, whatever the number outstanding.
+    // Requests that finish at or after the end of the warm-up count, over the time since then: one
+    // per millisecond, for any number of outstanding requests.
     assert_eq!(report.arrived.warm_up_requests, 999);
     assert!(
         (report.rates.simulated_s - 1.256).abs() < 1e-9,
@@ -220,7 +219,7 @@ fn what_is_under_way_when_the_warm_up_ends_counts() {
         "{}",
         report.rates.iops
     );
-    // Each of them waited for the 255 before it, also those that came early.
+    // Each request waited for the 255 before it, also a request that arrived early.
     assert!(
         (report.times.response_ms.mean - 256.0).abs() < 1e-6,
         "{}",
@@ -268,8 +267,7 @@ fn the_json_of_a_report_has_the_promised_keys() {
     }
 }
 
-/// Media streams on the same drive, more and more of them until one waits for
-/// more than half a second.
+/// Starts media streams on the same drive until one waits for more than half a second.
 fn streams() -> StreamsReport {
     let config = serde_json::json!({
         "streams": 500, "bit_rate": "2Mbit/s", "duration": "2s", "start_interval": "20ms",
@@ -331,7 +329,7 @@ fn every_metric_has_its_value_in_the_json_under_its_name() {
     report.kinds.operations.discard = report.kinds.writes;
     report.heads.apart_mb = 12.5;
     let json = serde_json::to_value(&report).unwrap();
-    // The longest of all programs is not among the numbers, but follows from them.
+    // The duration of the longest program is not a field of the JSON, but follows from the fields.
     let written = |metric: &Metric| *metric != Metric::PROGRAMS_ELAPSED;
     for metric in Metric::all().into_iter().filter(written) {
         let path = metric
@@ -470,7 +468,7 @@ fn the_ratio_of_reads_to_writes_is_one_of_bytes_and_has_an_interval() {
     );
     let ratio = measured.report.shares.read_write_ratio;
     assert!((ratio - reads.mb_per_s / writes.mb_per_s).abs() < 1e-9);
-    // Each request is a write with probability 0.3, whatever came before.
+    // Each request is a write with probability 0.3, independent of earlier requests.
     let half_width = measured
         .half_width(Metric::parse("read_write_ratio").unwrap(), 0.95)
         .unwrap();

@@ -1,4 +1,4 @@
-//! What formulas say of a stack's load at once, beside a simulation.
+//! Predictions by formulas for a stack's load, compared with a simulation.
 
 use crate::{
     Arrival, Disk, DriveTables, Fingerprint, Gatherer, Gears, Load, LoadGatherer, Powers,
@@ -18,36 +18,37 @@ use std::path::PathBuf;
 use std::time::Instant;
 use thiserror::Error;
 
-/// Layouts that spread their load evenly over members that are alike.
+/// Layouts that spread their load evenly over equal members.
 const MODELLED: [&str; 5] = ["raid0", "raid1", "raid10", "raid5", "raid6"];
 
-/// Which stack, and by which parameters.
+/// Stack to predict, and the parameters of the prediction.
 #[derive(Clone, Debug)]
 pub struct PredictQuestion {
-    /// The stack file, of which the equations take the number of drives and the first one's figures.
+    /// Path of the stack file. The equations use the number of drives, and the figures of the first
+    /// drive.
     pub stack: PathBuf,
-    /// What is changed of it, such as a trace in place of its workload.
+    /// Changes to the stack, such as a trace in place of its workload.
     pub overrides: Overrides,
-    /// The window of the fingerprint.
+    /// Length of a window of the fingerprint.
     pub window: Duration,
-    /// The stripe unit of arrays with gears.
+    /// Stripe unit of arrays with gears.
     pub unit: Bytes,
-    /// Drives that sleep in the low gear; a quarter of them if `None`.
+    /// Number of drives in standby in the low gear; `None` means a quarter of the drives.
     pub sleeping: Option<u32>,
-    /// Shift down when the mean utilisation of the last `averaged` is below this.
+    /// Mean utilisation over `averaged` below which the array shifts down.
     pub down: f64,
-    /// Shift up when the mean utilisation is above this.
+    /// Mean utilisation over `averaged` above which the array shifts up.
     pub up: f64,
-    /// The time over which utilisation is averaged.
+    /// Time over which utilisation is averaged.
     pub averaged: Duration,
-    /// Let drives whose files do not say what they draw draw what their class is assumed to.
+    /// True to assume the power of the drive's class if a drive file has no power figures.
     pub assume_power: bool,
-    /// Simulate the stack beside the formulas.
+    /// True to simulate the stack as well.
     pub simulate: bool,
 }
 
 impl PredictQuestion {
-    /// A question about this stack with the parameters that the command has unless said otherwise.
+    /// Makes a question about this stack with the default parameters of the command.
     pub fn new(stack: PathBuf, overrides: Overrides) -> PredictQuestion {
         PredictQuestion {
             stack,
@@ -64,7 +65,7 @@ impl PredictQuestion {
     }
 }
 
-/// Why no prediction can be given.
+/// Reason why a prediction is impossible.
 #[derive(Debug, Error)]
 pub enum PredictError {
     /// The stack cannot be read.
@@ -73,115 +74,116 @@ pub enum PredictError {
     /// The simulation failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// Watts cannot be assumed.
+    /// The power cannot be assumed.
     #[error(transparent)]
     Power(#[from] PowerError),
-    /// Parameters, or a stack, of which nothing can be predicted.
+    /// The parameters or the stack do not allow a prediction.
     #[error("{0}")]
     Asked(String),
 }
 
-/// What formulas say of a load, beside a simulation; what `predict --json` prints.
+/// Predictions by formulas, and the simulation. `predict --json` prints this structure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// Windows of the fingerprint.
+    /// Number of windows of the fingerprint.
     pub windows: u64,
-    /// Windows with requests.
+    /// Number of windows with requests.
     pub busy_windows: u64,
-    /// Reads and writes.
+    /// Number of reads and writes.
     pub requests: u64,
-    /// Runs of adjacent requests.
+    /// Number of runs of adjacent requests.
     pub runs: u64,
-    /// How long all predictions took, the fingerprint and the tables of the drive given.
+    /// Computing time of all predictions, without the fingerprint and the tables of the drive.
     pub answered_us: f64,
-    /// How long the equations took.
+    /// Computing time of the equations.
     pub equations_us: f64,
-    /// Layouts by the equations.
+    /// Predictions of the equations, by layout.
     pub predicted: Vec<PredictedLayout>,
-    /// The stack's own array by the queueing model; `None` where the load has no arrivals.
+    /// Prediction of the queueing model for the stack's own array; `None` if the load has no
+    /// arrivals.
     pub model: Option<Modelled>,
-    /// The simulation of the stack; `None` where none was asked for.
+    /// Simulation of the stack; `None` if the question excludes the simulation.
     pub simulated: Option<SimulatedStack>,
-    /// Where what the drives draw is from, if that is assumed.
+    /// Source of assumed power figures; `None` if nothing is assumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumed: Option<&'static str>,
-    /// Why there are no watts.
+    /// Reason why there is no power figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_watts: Option<String>,
 }
 
-/// A layout by the equations.
+/// Prediction of the equations for a layout.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PredictedLayout {
-    /// The layout.
+    /// Name of the layout.
     pub layout: String,
     /// Mean latency.
     pub latency_ms: f64,
-    /// Share of the time in which drives are busy.
+    /// Utilisation: busy share of the drives' time.
     pub utilisation: f64,
-    /// Read and written, in 10^6 bytes a second.
+    /// Throughput of reads and writes, in 10^6 bytes per second.
     pub mb_per_s: f64,
-    /// Mean power of all drives, in watts; `None` where nobody says what they draw.
+    /// Mean power of all drives, in watts; `None` if their power is unknown.
     pub mean_w: Option<f64>,
-    /// Shifts between gears.
+    /// Number of shifts between gears.
     pub gear_shifts: Option<usize>,
     /// Share of the time in the low gear.
     pub low_gear_share: Option<f64>,
 }
 
-/// The stack as it is, by the queueing model.
+/// Prediction of the queueing model for the stack.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Modelled {
-    /// How long the answer took, the fingerprint and the tables given.
+    /// Computing time of the answer, without the fingerprint and the tables.
     pub answered_us: f64,
-    /// How long the tables of the drive took.
+    /// Computing time of the tables of the drive.
     pub tabulated_ms: f64,
-    /// `None`: more arrives than can be served.
+    /// Mean response time; `None` if the load exceeds the capacity.
     pub response_ms: Option<f64>,
-    /// Share of the time in which drives are busy.
+    /// Utilisation: busy share of the drives' time.
     pub utilisation: Option<f64>,
-    /// Mean number of requests under way.
+    /// Mean number of outstanding requests.
     pub outstanding: Option<f64>,
-    /// Mean power of all drives, in watts; `None` where nobody says what they draw.
+    /// Mean power of all drives, in watts; `None` if their power is unknown.
     pub mean_w: Option<f64>,
-    /// What was found of the load, and where the model was found within 10 % of a simulation.
+    /// Measures of the load, with the bounds of agreement (10 %) between model and simulations.
     pub bounds: Vec<Bounded>,
-    /// Why the model may be further off; none of it where it was found within 10 %.
+    /// Reasons why the model may deviate more; empty if the load is within all bounds.
     pub outside: Vec<String>,
 }
 
-/// A bound within which the model was found within 10 % of a simulation, and the load's value.
+/// A measure of the load, with the bound of agreement (10 %) between model and simulations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Bounded {
-    /// What is bounded.
+    /// Name of the measure.
     pub name: &'static str,
-    /// The load's value.
+    /// Value for this load.
     pub found: f64,
-    /// The least value inside.
+    /// Smallest value within the bound.
     pub least: Option<f64>,
-    /// The largest value inside.
+    /// Largest value within the bound.
     pub most: f64,
 }
 
-/// The stack as it is.
+/// Results of the simulation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SimulatedStack {
-    /// The layout.
+    /// Name of the layout.
     pub layout: String,
-    /// How long the simulation took, of the world's time.
+    /// Computing time of the simulation, in real time.
     pub took_ms: f64,
     /// Mean response time.
     pub response_ms_mean: f64,
-    /// Mean power of all drives, in watts; `None` where nobody says what they draw.
+    /// Mean power of all drives, in watts; `None` if their power is unknown.
     pub mean_w: Option<f64>,
-    /// Of layouts with gears.
+    /// Number of shifts between gears, for layouts with gears.
     pub gear_shifts: Option<f64>,
     /// Share of the time in the low gear.
     pub low_gear_share: Option<f64>,
 }
 
-/// That of the reads and writes of the stack's workload, at the times at which it issues them, for the
-/// equations and for the model.
+/// Gathers the reads and writes of the stack's workload at their issue times: the fingerprint for
+/// the equations, and the load for the model.
 fn fingerprint(
     stack: &Stack,
     window: Duration,
@@ -199,7 +201,7 @@ fn fingerprint(
     Ok((gatherer.finish(), load.finish()))
 }
 
-/// The queueing model of the stack's array under this load.
+/// Applies the queueing model to the stack's array under this load.
 fn modelled(stack: &Stack, load: &Load) -> Result<Modelled, PredictError> {
     let began = Instant::now();
     let drives = stack.drives();
@@ -249,7 +251,7 @@ fn modelled(stack: &Stack, load: &Load) -> Result<Modelled, PredictError> {
     })
 }
 
-/// Sectors of the first drive that the volume uses.
+/// Returns the number of used sectors of the first drive.
 fn used(shape: &Shape) -> u64 {
     match shape {
         Shape::Drive(capacity) => capacity.0,
@@ -260,7 +262,7 @@ fn used(shape: &Shape) -> u64 {
     }
 }
 
-/// Parts of a stack that the model does not have.
+/// Returns the parts of a stack outside the model.
 fn unlike(stack: &Stack, shape: &Shape) -> Vec<String> {
     let drives = stack.drives();
     let mut unlike: Vec<String> = stack
@@ -276,7 +278,7 @@ fn unlike(stack: &Stack, shape: &Shape) -> Vec<String> {
     unlike
 }
 
-/// Layouts whose members the model cannot take to be alike.
+/// Adds the layouts whose members the model cannot treat as equal.
 fn layouts(shape: &Shape, unlike: &mut Vec<String>) {
     let Shape::Volume { layout, members } = shape else {
         return;
@@ -293,7 +295,7 @@ fn layouts(shape: &Shape, unlike: &mut Vec<String>) {
     members.iter().for_each(|member| layouts(member, unlike));
 }
 
-/// What the equations take of a stack and its load, once.
+/// Inputs of the equations from a stack and its load, computed once.
 struct Array {
     disk: Disk,
     powers: Option<Powers>,
@@ -316,10 +318,10 @@ impl Array {
 }
 
 impl PredictQuestion {
-    /// What the formulas say, and unless it is left out a simulation of the stack beside them.
+    /// Returns the predictions of the formulas and, unless excluded, a simulation of the stack.
     ///
     /// # Errors
-    /// The stack's, those of the simulation, and gears that cannot be.
+    /// Fails for errors of the stack or of the simulation, and for impossible parameters of gears.
     pub fn answer(&self, stop: &Stop) -> Result<Prediction, PredictError> {
         let mut overrides = self.overrides.clone();
         let assumed = match self.assume_power {
@@ -474,13 +476,13 @@ impl PredictedLayout {
     }
 }
 
-/// Watts behind a comma; nothing where they are not known.
+/// Returns the watts behind a comma; an empty text if they are unknown.
 fn in_watts(watts: Option<f64>) -> String {
     watts.map_or_else(String::new, |watts| format!(", {} W", number(watts)))
 }
 
 impl Prediction {
-    /// What equations say of each layout.
+    /// Returns a table with the predictions of the equations, by layout.
     fn rows(&self) -> String {
         let mut rows = table(
             [
@@ -588,7 +590,7 @@ impl fmt::Display for Modelled {
 }
 
 impl Modelled {
-    /// Whether the model was found to hold for such a load.
+    /// Writes whether the load is within the bounds of the model.
     fn say_regime(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.outside[..] {
             [] => writeln!(

@@ -1,31 +1,31 @@
-//! What a trace is reduced to, once, whatever layout is asked about afterwards.
+//! Fingerprint of a trace: a summary, computed once for all layouts.
 //!
-//! A *run* is what a disk sees as one sequential block: within a window, requests are sorted by
-//! address and those that touch are joined, as a disk's scheduler would have it (the thesis that
-//! this models, section 7.3.2 and 7.5: 16 consecutive requests of 8 KB are one run of 128).
+//! A *run* is a sequential block as a disk sees it. Within a window, requests are sorted by
+//! address, and adjacent requests are joined, as by a disk's scheduler. (This follows the modelled
+//! thesis, sections 7.3.2 and 7.5: 16 consecutive requests of 8 KB are one run of 128 KB.)
 
 use fullstroke_contract::{Operation, Request};
 use fullstroke_units::Time;
 use std::collections::BTreeMap;
 
-/// The window of the published validation, in seconds.
+/// Length of a window in the published validation, in seconds.
 pub const WINDOW_S: f64 = 0.1;
 
-/// A request as a fingerprint sees it.
+/// A request in the form for a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arrival {
-    /// When it arrived, in seconds since the trace began.
+    /// Arrival time in seconds since the beginning of the trace.
     pub at_s: f64,
-    /// Its first sector.
+    /// First sector.
     pub start: u64,
-    /// Its length in sectors.
+    /// Length in sectors.
     pub sectors: u64,
-    /// Whether it writes.
+    /// True for a write.
     pub write: bool,
 }
 
 impl Arrival {
-    /// That of a read or write.
+    /// Makes the arrival of a read or write.
     pub fn of(at: Time, request: &Request) -> Arrival {
         Arrival {
             at_s: at.as_nanos() as f64 / 1e9,
@@ -36,63 +36,64 @@ impl Arrival {
     }
 }
 
-/// One window of a trace in which something arrived.
+/// One window of a trace with at least one arrival.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Window {
-    /// Its number: it begins at this many windows after the trace's begin.
+    /// Number of the window, from the beginning of the trace.
     pub index: u64,
-    /// Lengths of runs in sectors, ascending, and how many there are of each.
+    /// Lengths of runs in sectors, ascending, with the number of runs of each length.
     pub runs: Vec<(u64, u64)>,
-    /// Distances in sectors between a run and the next in the order of arrival, the one from the
-    /// window before included.
+    /// Distances in sectors between consecutive runs, in the order of arrival. The first distance
+    /// starts at the last run of the window before.
     pub distances: Vec<u64>,
-    /// Lengths of requests, ascending, and how many there are of each.
+    /// Lengths of requests in sectors, ascending, with the number of requests of each length.
     pub requests: Vec<(u64, u64)>,
-    /// Sectors that requests write.
+    /// Number of sectors written.
     pub written: u64,
 }
 
-/// What equations need of a busy window that has nothing to cut: a cache line.
+/// Totals of a busy window, for the equations. They suffice if no run must be cut, and fit into a
+/// cache line.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
-    /// The window's number.
+    /// Number of the window.
     pub index: u64,
-    /// Requests.
+    /// Number of requests.
     pub requests: f64,
-    /// Sectors that they move.
+    /// Number of sectors read or written.
     pub sectors: f64,
-    /// Sectors that they write.
+    /// Number of sectors written.
     pub written: f64,
-    /// The longest of them, in sectors.
+    /// Longest request in sectors.
     pub longest: u64,
-    /// Runs.
+    /// Number of runs.
     pub runs: f64,
-    /// Their sectors.
+    /// Number of sectors in runs.
     pub run_sectors: f64,
-    /// The longest of them.
+    /// Longest run in sectors.
     pub longest_run: u64,
 }
 
-/// The windows of a trace.
+/// Windows of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fingerprint {
-    /// The length of a window in seconds.
+    /// Length of a window in seconds.
     pub window_s: f64,
-    /// How many windows the trace lasts, those in which nothing arrives included.
+    /// Number of windows of the trace, including windows without arrivals.
     pub windows: u64,
-    /// Those in which something arrives.
+    /// Windows with arrivals.
     pub busy: Vec<Window>,
-    /// The same in few numbers, window by window.
+    /// Totals of the busy windows, in the same order.
     pub totals: Vec<Totals>,
 }
 
 impl Window {
-    /// How many requests arrive in it.
+    /// Returns the number of requests.
     pub fn count(&self) -> u64 {
         count(&self.requests)
     }
 
-    /// How many runs there are.
+    /// Returns the number of runs.
     pub fn run_count(&self) -> u64 {
         count(&self.runs)
     }
@@ -117,7 +118,7 @@ impl Window {
         }
     }
 
-    /// The share of its requests that are longer than `sectors`.
+    /// Returns the share of requests longer than `sectors`.
     pub fn longer(&self, sectors: u64) -> f64 {
         let longer = self.requests.iter().filter(|(length, _)| *length > sectors);
         longer.map(|(_, count)| count).sum::<u64>() as f64 / self.count().max(1) as f64
@@ -128,19 +129,19 @@ fn count(lengths: &[(u64, u64)]) -> u64 {
     lengths.iter().map(|(_, count)| count).sum()
 }
 
-/// Gathers a fingerprint from requests in order of arrival.
+/// Builds a fingerprint from requests in order of arrival.
 #[derive(Clone, Debug)]
 pub struct Gatherer {
     window_s: f64,
     index: u64,
     waiting: Vec<Arrival>,
-    /// Where the last run of the window before ended.
+    /// End of the last run of the window before.
     last_end: Option<u64>,
     busy: Vec<Window>,
 }
 
 impl Gatherer {
-    /// For windows of so many seconds; `None` if that is no length.
+    /// Makes a gatherer for windows of `window_s` seconds; `None` if this is not a positive length.
     pub fn new(window_s: f64) -> Option<Gatherer> {
         let usable = window_s.is_finite() && window_s > 0.0;
         usable.then(|| Gatherer {
@@ -152,7 +153,8 @@ impl Gatherer {
         })
     }
 
-    /// The next request. One that is before the last is taken into the last one's window.
+    /// Adds a request. If a request is earlier than the current window, it counts in the current
+    /// window.
     pub fn add(&mut self, arrival: Arrival) {
         let index = (arrival.at_s.max(0.0) / self.window_s) as u64;
         if index > self.index {
@@ -162,7 +164,7 @@ impl Gatherer {
         self.waiting.push(arrival);
     }
 
-    /// The fingerprint of all that was added.
+    /// Returns the fingerprint of all added requests.
     pub fn finish(mut self) -> Fingerprint {
         self.close();
         let windows = self.busy.last().map_or(0, |window| window.index + 1);
@@ -202,15 +204,15 @@ impl Gatherer {
     }
 }
 
-/// Addresses that are met one after the other.
+/// A run of adjacent addresses.
 struct Run {
-    /// The earliest of its requests, by order of arrival.
+    /// Index of the earliest request of the run, by order of arrival.
     first: usize,
     start: u64,
     end: u64,
 }
 
-/// The runs of a window in the order in which their first requests arrived.
+/// Returns the runs of a window, in the order of their first requests.
 fn runs(arrivals: &[Arrival]) -> Vec<Run> {
     let mut order: Vec<usize> = (0..arrivals.len()).collect();
     order.sort_by_key(|&index| (arrivals[index].start, index));
@@ -234,7 +236,7 @@ fn runs(arrivals: &[Arrival]) -> Vec<Run> {
     runs
 }
 
-/// Each length with how often it is there, ascending.
+/// Returns each length with its number of occurrences, ascending.
 fn counted(lengths: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
     let mut counts = BTreeMap::new();
     lengths.for_each(|length| *counts.entry(length).or_insert(0) += 1);
@@ -281,7 +283,7 @@ mod tests {
             .map(|index| (0.001 * index as f64, 640 + 8 * index, 8))
             .collect();
         assert_eq!(fingerprint(&many).busy[0].runs, [(128, 1)]);
-        // Requests stay what they are: sixteen of them wait and are answered.
+        // The requests are not joined: sixteen of them wait and are answered.
         assert_eq!(fingerprint(&many).busy[0].requests, [(8, 16)]);
     }
 

@@ -1,12 +1,14 @@
-//! Arrays that work with fewer disks while little is asked of them: equations 8 to 10 of the
-//! thesis's chapter 7.3, for PARAID (Weddle et al. 2007) and for its e-PARAID.
+//! Arrays that work with fewer disks under low load: equations 8 to 10 of the thesis's chapter 7.3,
+//! for PARAID (Weddle et al. 2007) and for the thesis's e-PARAID.
 //!
-//! In the low gear what the sleeping disks hold is read from copies on the others: in a reserve far
-//! from the data (PARAID), or in buckets beside them (e-PARAID). A shift copies what was written to
-//! the sleeping disks since the one before, taken as their part of all that was written.
+//! In the low gear, the data of the sleeping disks are read from copies on the other disks. The
+//! copies are in a reserve far from the data (PARAID), or in buckets next to the data (e-PARAID). A
+//! shift copies the data written to the sleeping disks since the shift before. Their amount is
+//! taken as the sleeping disks' share of all written data.
 //!
-//! The text says in one place that a *high* utilisation shifts down, in two that a low one does;
-//! the latter is meant. It gives neither thresholds nor the length of the moving average.
+//! The text says in one place that a *high* utilisation shifts down, and in two places that a low
+//! one does. The latter is meant. The text gives neither thresholds nor the length of the moving
+//! average.
 
 use crate::fingerprint::{Fingerprint, Totals, Window};
 use crate::windowed::{Disk, Powers, Predicted, Sum, Work, elapsed_in_all_s};
@@ -16,58 +18,58 @@ use thiserror::Error;
 /// An array with two gears.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gears {
-    /// Disks.
+    /// Number of disks.
     pub disks: u32,
-    /// Of those, how many sleep in the low gear: fewer than all.
+    /// Number of disks asleep in the low gear; fewer than all.
     pub sleeping: u32,
-    /// The stripe unit in sectors.
+    /// Stripe unit in sectors.
     pub unit: u64,
-    /// Where the copies lie.
+    /// Place of the copies.
     pub reserve: Reserve,
-    /// Windows over which utilisation is averaged; at least one.
+    /// Number of windows over which utilisation is averaged; at least one.
     pub averaged: u32,
-    /// A mean utilisation below shifts down.
+    /// Mean utilisation below which the array shifts down.
     pub down: f64,
-    /// One above shifts up.
+    /// Mean utilisation above which the array shifts up.
     pub up: f64,
 }
 
-/// Utilisations by which gears cannot be shifted.
+/// Unusable thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum ThresholdError {
-    /// A number is no share of the time.
+    /// A threshold is not a share of the time.
     #[error("found {found}; expected a utilisation, a share of the time from 0 to 1")]
     NoShare {
-        /// The number.
+        /// The threshold found.
         found: f64,
     },
-    /// Fewer disks that do the same work would be shifted up at once.
+    /// The array would shift up again at once, because fewer disks would do the same work.
     #[error(
         "found a shift down below {down} and up above {up}: {active} of {disks} disks are at {after:.3} then, and \
          gears would be shifted to and fro; expected to shift down below {down_max:.3} at most"
     )]
     ToAndFro {
-        /// The utilisation below which gears are shifted down.
+        /// Utilisation below which gears are shifted down.
         down: f64,
-        /// The utilisation above which gears are shifted up.
+        /// Utilisation above which gears are shifted up.
         up: f64,
-        /// Disks that work in the low gear.
+        /// Number of disks at work in the low gear.
         active: u32,
-        /// All disks.
+        /// Number of all disks.
         disks: u32,
-        /// The utilisation of the working disks behind a shift down.
+        /// Utilisation of the working disks after a shift down.
         after: f64,
-        /// The largest utilisation at which a shift down lasts.
+        /// Largest threshold `down` at which a shift down lasts.
         down_max: f64,
     },
 }
 
 impl Gears {
-    /// Whether it can be shifted by these utilisations: shares of the time, `down` below `up` also when fewer
-    /// disks do the same work.
+    /// Checks the thresholds: both must be shares of the time. `down` must be below `up` even after
+    /// fewer disks have taken over the same work.
     ///
     /// # Errors
-    /// What was found and what is expected.
+    /// The error tells the found and the expected values.
     pub fn thresholds(&self) -> Result<(), ThresholdError> {
         let Gears {
             disks,
@@ -83,7 +85,7 @@ impl Gears {
         }
         let active = disks.saturating_sub(sleeping).max(1);
         let after = down * f64::from(disks.max(active)) / f64::from(active);
-        // A share that comes to `up` but for rounding is no less.
+        // The tolerance treats a share that equals `up` except for rounding as equal.
         if after < up * (1.0 - 1e-9) {
             return Ok(());
         }
@@ -98,30 +100,30 @@ impl Gears {
     }
 }
 
-/// Where an active disk holds what the sleeping ones do.
+/// Place where an active disk holds the copies of the sleeping disks' data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserve {
-    /// Half of the longest seek away: PARAID.
+    /// Half of the longest seek away (PARAID).
     Far,
-    /// In the midst of its own data: e-PARAID.
+    /// Among the disk's own data (e-PARAID).
     Beside,
 }
 
-/// What such an array comes to.
+/// Prediction for an array with gears.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shifted {
-    /// Latency, utilisation, bandwidth, energy.
+    /// Latency, utilisation, bandwidth and energy.
     pub predicted: Predicted,
-    /// When the gear was shifted, in seconds since the trace began.
+    /// Times of the shifts, in seconds since the beginning of the trace.
     pub shifts_s: Vec<f64>,
     /// Share of the windows in the low gear.
     pub low_share: f64,
 }
 
-/// `array` under the trace of a fingerprint, in the high gear first. `None` for gears that cannot
-/// be: as many disks asleep as there are, no stripe unit, nothing to average over, thresholds that
-/// [`Gears::thresholds`] refuses. `seeks` are those of
-/// all its disks.
+/// Predicts `array` under the trace of a fingerprint, beginning in the high gear. Returns `None`
+/// for impossible gears: no disk stays awake, the stripe unit or the number of averaged windows is
+/// 0, or [`Gears::thresholds`] refuses the thresholds. `seeks` are the mean seek times for all
+/// disks of the array.
 pub fn geared(
     fingerprint: &Fingerprint,
     seeks: &[f64],
@@ -141,26 +143,28 @@ pub fn geared(
     })
 }
 
-/// A run through the windows. Nothing is done for windows between those in which something arrives or that
-/// change the mean: a busy one is looked at when it comes, and when it is no longer among those averaged.
+/// A pass over the windows. A window is visited if it has arrivals or may change the mean. A busy
+/// window changes the mean twice: when it comes, and when it leaves the averaged windows. All other
+/// windows are processed in bulk.
 struct Run<'a> {
     fingerprint: &'a Fingerprint,
     array: &'a Gears,
     disk: &'a Disk,
     powers: Option<&'a Powers>,
-    /// A seek to the reserve.
+    /// Time of a seek to the reserve.
     far_s: f64,
     low: bool,
-    /// Of the windows that are averaged, those that worked: number and utilisation; and their sum.
+    /// Busy windows among the averaged windows, with number and utilisation; and the sum of the
+    /// utilisations.
     recent: VecDeque<(u64, f64)>,
     recent_sum: f64,
-    /// What was written to the sleeping disks since the last shift, in sectors.
+    /// Sectors written to the sleeping disks since the last shift.
     written: f64,
-    /// The gear is shifted in the next window.
+    /// True if the gear is shifted in the next window.
     marked: bool,
     sum: Sum,
     shifts_s: Vec<f64>,
-    /// The number of the window that comes.
+    /// Number of the next window.
     next: u64,
     low_windows: u64,
 }
@@ -194,7 +198,7 @@ impl<'a> Run<'a> {
         f64::from(self.array.disks - if self.low { self.array.sleeping } else { 0 })
     }
 
-    /// So many windows in which nothing arrives.
+    /// Processes `windows` windows without arrivals.
     fn idle(&mut self, windows: u64) {
         let end = self.next + windows;
         while self.next < end {
@@ -205,13 +209,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How many windows from the next on find what the last one found, if nothing arrives.
+    /// Returns the number of windows, from the next on, that have the same mean as the last window
+    /// if nothing arrives.
     fn until_mean_changes(&self) -> u64 {
         let averaged = u64::from(self.array.averaged);
         if self.marked {
             return 0;
         }
-        // There is no mean before so many windows.
+        // There is no mean before the first `averaged` windows are complete.
         if self.next + 1 < averaged {
             return averaged - 1 - self.next;
         }
@@ -223,7 +228,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// So many windows without work or shift.
+    /// Processes `windows` windows without work or shift.
     fn still(&mut self, windows: u64) {
         self.next += windows;
         let time = windows as f64 * self.fingerprint.window_s;
@@ -233,7 +238,7 @@ impl<'a> Run<'a> {
         self.low_windows += if self.low { windows } else { 0 };
     }
 
-    /// One window, with the shift that it may begin with.
+    /// Processes one window, with the shift at its beginning if one is due.
     fn window(&mut self, window: Option<(&Window, &Totals, f64)>) {
         let updates = if std::mem::take(&mut self.marked) {
             self.shift()
@@ -275,7 +280,7 @@ impl<'a> Run<'a> {
         self.next += 1;
     }
 
-    /// Changes the gear; the sectors to copy.
+    /// Changes the gear. Returns the number of sectors to copy.
     fn shift(&mut self) -> f64 {
         self.low = !self.low;
         self.shifts_s
@@ -283,11 +288,11 @@ impl<'a> Run<'a> {
         std::mem::take(&mut self.written)
     }
 
-    /// Equation 8, or 10 where the reserve is beside the data: how long a window's runs and its copying
-    /// take, and how much of that are seeks.
+    /// Returns the time of a window's runs and copies, and the part spent on seeks. Uses equation
+    /// 8, or equation 10 if the reserve is next to the data.
     fn work(&self, window: &Window, totals: &Totals, near: f64, updates: f64) -> (f64, f64) {
         let array = self.array;
-        // In stripe units: as many as the low gear has disks.
+        // A stripe of the low gear, in sectors.
         let stripe = u64::from(array.disks - array.sleeping) * array.unit;
         let cut = self.low && totals.longest_run.max(totals.longest) > stripe;
         if updates == 0.0 && !cut {
@@ -323,8 +328,8 @@ impl<'a> Run<'a> {
         )
     }
 
-    /// The share of requests that go to the reserve: those longer than a stripe of the active disks
-    /// in the low gear, and the copies of a shift; no more than all.
+    /// Returns the share of requests that go to the reserve, at most 1. These are requests longer
+    /// than a stripe of the active disks in the low gear, and the copies of a shift.
     fn far_share(&self, window: &Window, totals: &Totals, copies: f64, stripe: u64) -> f64 {
         let may_be = (self.low || copies > 0.0) && totals.longest > stripe;
         let remapped = if may_be { window.longer(stripe) } else { 0.0 };
@@ -337,7 +342,8 @@ impl<'a> Run<'a> {
         (remapped + copied).min(1.0)
     }
 
-    /// The last window's utilisation joins the mean, which may mark the next one for a shift.
+    /// Adds the last window's utilisation to the mean, and marks the next window for a shift if the
+    /// mean passes a threshold.
     fn mark(&mut self, utilisation: f64) {
         let averaged = u64::from(self.array.averaged);
         while self
@@ -361,7 +367,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// With equation 9's joules for the starts: one in two shifts is up.
+    /// Returns the prediction. It includes equation 9's energy of the starts: one shift in two is a
+    /// shift up.
     fn shifted(mut self) -> Shifted {
         let starts = self.shifts_s.len() as f64 / 2.0 * f64::from(self.array.sleeping);
         self.sum.energy_j += self.powers.map_or(0.0, |powers| starts * powers.spin_up_j);
@@ -402,7 +409,7 @@ mod tests {
         )
     }
 
-    /// One request in each of so many windows, of so many sectors.
+    /// Makes a trace with one request of `sectors` sectors in each of `windows` windows.
     fn steady(windows: u64, sectors: u64, write: bool) -> Fingerprint {
         let request = |index: u64| {
             (
@@ -437,13 +444,13 @@ mod tests {
 
     #[test]
     fn p_53_with_nothing_in_the_reserve_equation_ten_is_equation_eight() {
-        // Requests shorter than a stripe, none of which writes: Δ is 0 in every window, in both gears.
+        // All requests are reads shorter than a stripe, so Δ is 0 in every window, in both gears.
         let short = steady(50, 64, false);
         let [far, beside] = [Reserve::Far, Reserve::Beside]
             .map(|reserve| of_gears(&short, &Gears { reserve, ..ARRAY }, Some(&POWERS)).unwrap());
         assert!(far.low_share > 0.5 && far.low_share < 1.0);
         assert_eq!(far, beside);
-        // Else the way to a reserve that lies far away is longer.
+        // With longer requests, the way to a far reserve takes longer.
         let long = steady(50, 1000, false);
         let [far, beside] = [Reserve::Far, Reserve::Beside].map(|reserve| {
             of_gears(&long, &Gears { reserve, ..ARRAY }, None)
@@ -466,7 +473,7 @@ mod tests {
             assert_eq!(found.shifts_s.len(), 1);
             found.predicted.latency_s
         };
-        // Requests shorter than a stripe, none of which writes: Δ is 0, and (10) is (8).
+        // All requests are reads shorter than a stripe, so Δ is 0, and (10) equals (8).
         let short = steady(50, 64, false);
         assert_eq!(
             latency(&short, Reserve::Far),
@@ -499,7 +506,7 @@ mod tests {
             );
             assert!(of_gears(&trace, &gears, None).is_none());
         }
-        // Six of eight are a third busier.
+        // Six of eight disks are busier by a third.
         assert!(
             Gears {
                 down: 0.44,
@@ -520,7 +527,8 @@ mod tests {
             reserve: Reserve::Beside,
             ..ARRAY
         };
-        // 1600 sectors are two stripes of 6 x 128 and a rest, 768 are one; a shift comes before the second window.
+        // 1600 sectors are two stripes of 6 x 128 and a rest; 768 sectors are one stripe. The shift
+        // comes before the second window.
         for (sectors, pieces) in [(1600, 3.0), (768, 1.0), (769, 2.0)] {
             let trace = fingerprint(&[(0.0, 0, 8, false), (0.15, 1 << 20, sectors, false)]);
             let found = of_gears(&trace, &gears, None)
@@ -541,7 +549,7 @@ mod tests {
     fn a_quiet_hour_sleeps_and_costs_what_equation_nine_says() {
         let trace = fingerprint(&[(0.0, 0, 8, false), (3600.0 - 0.05, 0, 8, false)]);
         let found = of_gears(&trace, &ARRAY, Some(&POWERS)).unwrap();
-        // Three windows are averaged, and the next shifts.
+        // The mean of the first three windows causes a shift in the fourth.
         let high = 3.0;
         let low = 36_000.0 - high;
         assert!((found.shifts_s[0] - 0.3).abs() < 1e-12 && found.shifts_s.len() == 1);
@@ -549,7 +557,8 @@ mod tests {
         let idle = 0.1 * (high * 8.0 * 5.0 + low * (6.0 * 5.0 + 2.0 * 1.0));
         let start = 0.5 * 2.0 * 100.0;
         let first = 8.0 * (8.0 / 8.0 / 200_000.0 + 0.003) * 3.0;
-        // The last one is back where the first ended: 8 sectors, which settles.
+        // The last request is at the place of the first, 8 sectors back, so the seek is only
+        // settling.
         let last = 6.0 * ((8.0 / 6.0 / 200_000.0 + 0.004) * 3.0 + 0.001 * 3.0);
         let energy = found.predicted.energy_j.unwrap();
         assert!(
@@ -566,7 +575,7 @@ mod tests {
                 .predicted
         };
         let (read, written) = (of(false), of(true));
-        // Three windows wrote 2000 sectors each, a quarter of them to two disks of eight.
+        // Three windows wrote 2000 sectors each. A quarter of these went to two disks of eight.
         assert!(written.latency_s > read.latency_s);
         let more = (written.utilisation - read.utilisation) * 5.0;
         assert!(more > 1500.0 / 6.0 / DISK.sequential, "{more}");

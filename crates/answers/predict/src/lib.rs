@@ -1,14 +1,14 @@
-//! What can be said without a simulation: closed formulas, and a model of queues.
+//! Predictions without a simulation: closed formulas, and a queueing model.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `answer.rs` | what all of them say of a stack, beside a simulation |
-//! | `occupancy.rs` | how many of some places a random set of requests reaches |
-//! | `fingerprint.rs` | what a trace is reduced to, for all layouts |
-//! | `windowed.rs`, `gears.rs` | latency and energy of disks, striped and geared arrays from that |
+//! | `answer.rs` | the predictions of all formulas for a stack, compared with a simulation |
+//! | `occupancy.rs` | number of places that a random set of requests reaches |
+//! | `fingerprint.rs` | summary of a trace, for all layouts |
+//! | `windowed.rs`, `gears.rs` | latency and energy of disks, striped and geared arrays from the fingerprint |
 //! | `queueing.rs` | our own model: arrays as queues of drives with their own mechanics |
-//! | `members.rs` | whether members of an array stand idle |
-//! | `merges.rs` | whether requests of a random set could be merged |
+//! | `members.rs` | probability of idle members of an array |
+//! | `merges.rs` | probability that requests of a random set can be merged |
 
 mod answer;
 mod fingerprint;

@@ -1,25 +1,25 @@
-//! Whether members of an array stand idle.
+//! Idle members of an array.
 
 use crate::occupancy::distinct_places;
 
-/// What a random set of requests leaves idle.
+/// Idle members under a random set of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IdleMembers {
-    /// The probability that at least one member has no request.
+    /// Probability that at least one member has no request.
     pub any_idle: f64,
-    /// How many members have none, on average.
+    /// Mean number of members without a request.
     pub mean_idle: f64,
-    /// The same as a share of all members: what idleness costs in bandwidth.
+    /// Mean share of members without a request: the bandwidth lost by idleness.
     pub idle_share: f64,
 }
 
-/// What `requests`, each to one of `members` with equal probability and
-/// independent of the others, leave idle. `None` without members.
+/// Computes the idle members under `requests` independent requests. Each request goes to one of
+/// `members` members with equal probability. Returns `None` without members.
 ///
-/// With `S` for Stirling's number of the second kind, no member is idle with
-/// probability `members! x S(requests, members) / members^requests`, and each
-/// is with `(1 - 1 / members)^requests`. Carroll, "I/O scheduling on RAID",
-/// section 4.3.2, has the same from a simulation.
+/// Let `S` be Stirling's number of the second kind. The probability that no member is idle is
+/// `members! x S(requests, members) / members^requests`. Each member is idle with probability `(1 -
+/// 1 / members)^requests`. Carroll, "I/O scheduling on RAID", section 4.3.2, has the same result
+/// from a simulation.
 pub fn idle_members(requests: u32, members: u32) -> Option<IdleMembers> {
     if members == 0 {
         return None;
@@ -39,8 +39,8 @@ mod tests {
     use super::*;
     use fullstroke_units::Seed;
 
-    /// The number of ways in which some of `members` get nothing, by inclusion
-    /// and exclusion in whole numbers, and the number of all ways.
+    /// Returns the number of outcomes in which some members get nothing, and the number of all
+    /// outcomes. Uses inclusion and exclusion in whole numbers.
     fn ways(requests: u32, members: u32) -> (u128, u128) {
         let all = u128::from(members).pow(requests);
         let (mut choose, mut onto) = (1i128, 0i128);
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn eight_requests_leave_one_of_two_disks_idle_in_one_case_of_a_hundred() {
-        // All eight on either: 2 of 256.
+        // All eight on one of the two: 2 outcomes of 256.
         assert_eq!(idle_members(8, 2).unwrap().any_idle, 2.0 / 256.0);
     }
 

@@ -1,28 +1,27 @@
-//! Whether requests of a random set could be merged.
+//! Merges in a random set of requests.
 
 use crate::occupancy::distinct_places;
 
-/// How likely a random set of requests is to hold neighbours.
+/// Probability of neighbours in a random set of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MergeChance {
-    /// The probability that at least two requests are to neighbouring blocks.
+    /// Probability that at least two requests are to neighbouring blocks.
     pub any_adjacent: f64,
-    /// How many pairs of requests are to neighbouring blocks, on average.
+    /// Mean number of pairs of requests to neighbouring blocks.
     pub mean_pairs: f64,
-    /// One less the product that Carroll prints, "I/O scheduling on RAID",
-    /// footnote 1 of section 5.1.1: `(k - 2) (k - 3) ... (k - n) / k^(n - 1)`
-    /// for `n` requests to `k` blocks. It is close to the chance that two
-    /// requests are to the *same* block (the birthday problem), and to half of
-    /// [`any_adjacent`](MergeChance::any_adjacent): a block has two neighbours.
+    /// Formula of Carroll, "I/O scheduling on RAID", footnote 1 of section 5.1.1: one minus the
+    /// product `(k - 2) (k - 3) ... (k - n) / k^(n - 1)` for `n` requests to `k` blocks. The result
+    /// is close to the probability that two requests are to the *same* block (the birthday
+    /// problem). It is about half of [`any_adjacent`](MergeChance::any_adjacent), because a block
+    /// has two neighbours.
     pub as_published: f64,
 }
 
-/// The chance for `requests`, each to one of `blocks` in a row with equal
-/// probability and independent of the others. `None` without blocks.
+/// Computes the probabilities for `requests` independent requests. Each request goes to one of
+/// `blocks` consecutive blocks with equal probability. Returns `None` without blocks.
 ///
-/// Of `d` distinct blocks no two are neighbours with probability
-/// `C(blocks - d + 1, d) / C(blocks, d)`; `d` is distributed as draws with
-/// repetition have it.
+/// No two of `d` distinct blocks are neighbours with probability `C(blocks - d + 1, d) / C(blocks,
+/// d)`. `d` is distributed as the number of distinct draws with repetition.
 pub fn merge_chance(requests: u32, blocks: u64) -> Option<MergeChance> {
     if blocks == 0 {
         return None;
@@ -43,7 +42,7 @@ pub fn merge_chance(requests: u32, blocks: u64) -> Option<MergeChance> {
     })
 }
 
-/// The probability that a random set of `distinct` blocks of `blocks` holds two
+/// Returns the probability that a random set of `distinct` blocks of `blocks` contains two
 /// neighbours.
 fn adjacent_among(distinct: u64, blocks: u64) -> f64 {
     if distinct < 2 {
@@ -53,8 +52,8 @@ fn adjacent_among(distinct: u64, blocks: u64) -> f64 {
     one_less_product((0..distinct).map(|index| (distinct - 1, blocks - index)))
 }
 
-/// One less the product of `1 - part / whole`, without losing the digits of a
-/// result near 0; a factor below 0 counts as 0.
+/// Returns one minus the product of `1 - part / whole`. Logarithms keep the digits of a result near
+/// 0. A factor below 0 counts as 0.
 fn one_less_product(parts: impl Iterator<Item = (u64, u64)>) -> f64 {
     let logarithm: f64 = parts
         .map(|(part, whole)| (-(part.min(whole) as f64 / whole as f64)).ln_1p())

@@ -1,11 +1,11 @@
-//! How many of some places a random set reaches.
+//! Number of places reached by a random set of requests.
 
-/// The distribution of the number of distinct places that `draws` independent,
-/// uniform draws among `places` reach: item `n` is the probability of `n`.
+/// Returns the distribution of the number of distinct places reached by `draws` independent,
+/// uniform draws among `places`. Item `n` is the probability of `n`.
 ///
-/// Each draw either meets a place that was met before, or a new one; all terms
-/// are positive, so that nothing cancels, as the alternating sum of inclusion
-/// and exclusion would. Time is `draws x min(draws, places)`.
+/// Each draw reaches either an old place or a new place. All terms are positive, so no digits
+/// cancel, unlike in the alternating sum of inclusion and exclusion. The computing time is `draws x
+/// min(draws, places)`.
 pub(crate) fn distinct_places(draws: u32, places: u64) -> Vec<f64> {
     let most = u64::from(draws).min(places) as usize;
     let share = 1.0 / places as f64;

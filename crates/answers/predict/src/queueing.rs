@@ -1,15 +1,15 @@
-//! A model of our own: an array under a load, as queues.
+//! Our own model: an array under a load, as queues.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `load.rs` | what a load is to it |
+//! | `load.rs` | measures of a load |
 //! | `access.rs` | seek, rotation and transfer of a drive, in two moments |
-//! | `gain.rs` | what a drive's queue gains by its choice, tabulated once |
+//! | `gain.rs` | gain by the choice in a drive's queue, tabulated once |
 //! | `station.rs` | one arm and its queue |
-//! | `plans.rs` | which accesses a layout makes of a request |
-//! | `join.rs` | parts of a request that end with the last |
-//! | `volume.rs` | all of that: response times, utilisation, watts |
-//! | `regime.rs` | where a simulation was found to agree |
+//! | `plans.rs` | accesses of a layout for a request |
+//! | `join.rs` | requests whose parts end with the last part |
+//! | `volume.rs` | the result: response times, utilisation, watts |
+//! | `regime.rs` | bounds within which simulations agreed |
 
 mod access;
 mod gain;

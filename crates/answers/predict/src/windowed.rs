@@ -1,69 +1,72 @@
-//! Response times, bandwidth and energy of disks and striped arrays from a fingerprint: equations
-//! 1 to 7 of the thesis's chapter 7.3, as printed but where that cannot be meant.
+//! Response times, bandwidth and energy of disks and striped arrays from a fingerprint: equations 1
+//! to 7 of the thesis's chapter 7.3. They are used as printed, except where the text cannot be
+//! meant.
 //!
-//! What it leaves out, it leaves out by design: no backlog is carried from one window to the next,
-//! and an array is one server, so that small requests on different disks do not overlap. Under load
-//! it says more than a simulation would; what it is for is the order of layouts, at once.
+//! Two simplifications are deliberate. No backlog is carried from one window to the next. An array
+//! is one server, so small requests on different disks do not overlap. Under load, the latencies
+//! are therefore above those of a simulation. The purpose of the equations is a quick ranking of
+//! layouts.
 
 use crate::fingerprint::{Fingerprint, Totals, Window};
 use fullstroke_drive::Model;
 
-/// Up to here a seek is settling alone, in cylinders (section 7.3.2).
+/// Distance in cylinders below which a seek is only settling (section 7.3.2).
 const SETTLES_WITHIN: f64 = 10.0;
 
-/// From here on a seek's time grows with the distance; below, with its root. "500-1200 cylinders" is
-/// as far as the text goes.
+/// Distance in cylinders from which the seek time grows linearly; below, it grows with the square
+/// root. The text gives only "500-1200 cylinders".
 const GROWS_FROM: f64 = 1200.0;
 
-/// A disk as the equations have it. Lengths are in sectors, times in seconds.
+/// Parameters of a disk in the equations. Lengths are in sectors, times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Disk {
-    /// Sequential bandwidth in sectors a second.
+    /// Sequential bandwidth in sectors per second.
     pub sequential: f64,
     /// Mean rotational latency.
     pub rotation_s: f64,
-    /// Settling, which every seek ends with.
+    /// Settle time at the end of every seek.
     pub settle_s: f64,
-    /// The longest seek.
+    /// Time of the longest seek.
     pub full_stroke_s: f64,
-    /// Cylinders.
+    /// Number of cylinders.
     pub cylinders: f64,
-    /// Sectors.
+    /// Number of sectors.
     pub sectors: f64,
 }
 
-/// What a disk draws in each mode of equation 4, in watts.
+/// Power of a disk in each mode of equation 4, in watts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Powers {
-    /// It turns and does nothing.
+    /// Rotating without work.
     pub rotating: f64,
-    /// It serves a request.
+    /// Serving a request.
     pub operating: f64,
-    /// It seeks.
+    /// Seeking.
     pub seeking: f64,
-    /// It stands.
+    /// Standby.
     pub standby: f64,
-    /// Joules of a start.
+    /// Energy of a spin-up in joules.
     pub spin_up_j: f64,
 }
 
-/// What a trace amounts to.
+/// Prediction for a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Predicted {
-    /// Mean latency of requests, their waiting included, in seconds.
+    /// Mean latency of requests in seconds, including waiting.
     pub latency_s: f64,
-    /// That of each busy window, in their order.
+    /// Mean latency of each busy window, in order.
     pub window_latencies_s: Vec<f64>,
-    /// Share of the time in which the array works; above 1 where it cannot keep up.
+    /// Busy share of the array's time; above 1 if the load exceeds the capacity.
     pub utilisation: f64,
-    /// Sectors a second while it works.
+    /// Sectors per second while the array works.
     pub bandwidth: f64,
-    /// Joules of all disks, if their powers are known.
+    /// Energy of all disks in joules, if their power is known.
     pub energy_j: Option<f64>,
 }
 
 impl Disk {
-    /// Of a drive: the mean rate of a read of all of it, the shortest and the longest seek.
+    /// Makes the parameters of a drive: the mean rate of a read of the whole drive, the shortest
+    /// and the longest seek.
     pub fn of(model: &Model) -> Disk {
         let (mechanics, rpm) = (model.mechanics(), model.config().rpm);
         let geometry = mechanics.geometry();
@@ -84,8 +87,8 @@ impl Disk {
         }
     }
 
-    /// A seek over so many sectors of `span`, those that lie side by side on the members: by
-    /// Ruemmler and Wilkes's three branches, continuous at the last.
+    /// Returns the time of a seek over `distance` of the `span` sectors side by side on the
+    /// members. Uses the three branches of Ruemmler and Wilkes, continuous at the last.
     pub fn seek_s(&self, distance: f64, span: f64) -> f64 {
         let cylinders = (distance / span.max(1.0)).min(1.0) * self.cylinders;
         let slope = (self.full_stroke_s - self.settle_s).max(0.0) / self.cylinders.max(1.0);
@@ -99,7 +102,8 @@ impl Disk {
 }
 
 impl Powers {
-    /// Of a drive, if its file says what it draws: operating is reading.
+    /// Returns the power of a drive, if its file has power figures. Operating is the power of a
+    /// read.
     pub fn of(model: &Model) -> Option<Powers> {
         let power = model.config().power?;
         Some(Powers {
@@ -112,8 +116,9 @@ impl Powers {
     }
 }
 
-/// Mean seek times of the runs of each busy window, on an array of so many disks: the fingerprint's
-/// `sd`, which depends on the disk alone and serves all layouts. 0 where there is no distance to go by.
+/// Returns the mean seek time of the runs of each busy window, on an array of `disks` disks. This
+/// is the fingerprint's `sd`, which depends only on the disk and serves all layouts. The value is 0
+/// if a window has no distance.
 pub fn seek_delays(fingerprint: &Fingerprint, disks: u32, disk: &Disk) -> Vec<f64> {
     let span = f64::from(disks) * disk.sectors;
     let of = |window: &Window| {
@@ -127,7 +132,7 @@ pub fn seek_delays(fingerprint: &Fingerprint, disks: u32, disk: &Disk) -> Vec<f6
     fingerprint.busy.iter().map(of).collect()
 }
 
-/// Equations 1, 5, 8 and 10: the time that so many runs of such lengths take on `active` disks.
+/// Equations 1, 5, 8 and 10: returns the time of `runs` (length and number) on `active` disks.
 pub fn elapsed_s(
     runs: impl Iterator<Item = (f64, f64)>,
     active: f64,
@@ -138,7 +143,7 @@ pub fn elapsed_s(
     runs.map(|(length, count)| count * each(length)).sum()
 }
 
-/// The same of runs that are known by their number and their sectors in all.
+/// As [`elapsed_s`], from the number of runs and their total of sectors.
 pub(crate) fn elapsed_in_all_s(
     runs: f64,
     sectors: f64,
@@ -149,23 +154,24 @@ pub(crate) fn elapsed_in_all_s(
     sectors / (active * disk.sequential) + runs * (seek_s + disk.rotation_s)
 }
 
-/// Equation 2 in closed form: mean latency of `requests` that arrive evenly in a window, `gap_s`
-/// apart, each of which takes `service_s`.
+/// Equation 2 in closed form: returns the mean latency of `requests` that arrive evenly in a
+/// window, `gap_s` apart, if each takes `service_s`.
 pub fn latency_s(requests: f64, service_s: f64, gap_s: f64) -> f64 {
     service_s + (requests - 1.0).max(0.0) / 2.0 * (service_s - gap_s).max(0.0)
 }
 
-/// A window's term of equation 4: joules of one disk that turns throughout, works for `elapsed_s`
-/// and seeks for `seek_s` of that.
+/// A window's term of equation 4: returns the energy in joules of one disk that rotates throughout,
+/// works for `elapsed_s`, and seeks for `seek_s` of that time.
 pub fn energy_j(window_s: f64, elapsed_s: f64, seek_s: f64, powers: &Powers) -> f64 {
     window_s * powers.rotating
         + seek_s * (powers.seeking - powers.operating)
         + elapsed_s * (powers.operating - powers.rotating)
 }
 
-/// A striped array of `disks` (one is a disk by itself), whose controller moves no more than
-/// `most` sectors a second. Equation 6 multiplies by the number of disks what equation 5 has
-/// divided by it, so that its data are taken to be one disk's. `seeks` are those of as many disks.
+/// Predicts a striped array of `disks` disks (1 is a single disk). The controller moves at most
+/// `most` sectors per second. Equation 6 multiplies by the number of disks what equation 5 has
+/// divided by this number. So the data in equation 6 are taken as the data of one disk. `seeks` are
+/// the mean seek times for this number of disks.
 pub fn striped(
     fingerprint: &Fingerprint,
     seeks: &[f64],
@@ -192,14 +198,14 @@ pub fn striped(
     sum.predicted(fingerprint, most, powers.is_some())
 }
 
-/// What an array does in a window.
+/// Work of an array in a window.
 pub(crate) struct Work {
     pub(crate) elapsed: f64,
     pub(crate) seeking: f64,
     pub(crate) active: f64,
 }
 
-/// Of the windows so far.
+/// Sums over the windows so far.
 pub(crate) struct Sum {
     requests: f64,
     latency: f64,
@@ -284,7 +290,7 @@ pub(crate) mod tests {
         spin_up_j: 100.0,
     };
 
-    /// [`striped`] with its own seeks.
+    /// Calls [`striped`] with the trace's own seeks.
     pub(crate) fn alone(
         trace: &Fingerprint,
         disks: u32,
@@ -335,10 +341,10 @@ pub(crate) mod tests {
         let runs = [(8.0, 2.0), (12.0, 1.0), (32.0, 1.0)];
         let found = elapsed_s(runs.into_iter(), 1.0, 0.005, &DISK);
         assert!((found - (60.0 / 200_000.0 + 4.0 * 0.008)).abs() < 1e-15);
-        // Equation 5: what is striped over three disks moves in a third of the time.
+        // Equation 5: data striped over three disks move in a third of the time.
         let found = elapsed_s(runs.into_iter(), 3.0, 0.005, &DISK);
         assert!((found - (20.0 / 200_000.0 + 4.0 * 0.008)).abs() < 1e-15);
-        // Over a stripe of one disk a whole trace takes what its windows do by equation 1.
+        // On a stripe of one disk, a whole trace takes the time of its windows by equation 1.
         let trace = fingerprint(&[
             (0.0, 0, 8, false),
             (0.01, 1000, 12, false),

@@ -1,4 +1,4 @@
-//! What `advise` recommends, and what it held beside it.
+//! The recommendation of `advise` and its rivals.
 
 use crate::chart::{self, Bar, Graph, GraphLine, GraphPoint};
 use crate::markup::Markup;
@@ -6,7 +6,7 @@ use crate::svg::Drawing;
 use crate::value::{Cell, Column, Shown, column, table};
 use fullstroke_advise::{Advice, AtLoad, Finalist, LeftOut, Miss, Outcome};
 
-/// The recommendation in sentences, and the best of each layout beside each other.
+/// Writes the recommendation in sentences, and a table of the best candidate of each layout.
 pub(crate) fn recommendation(page: &mut Markup, advice: &Advice) {
     for (order, sentence) in advice.recommendation.iter().enumerate() {
         let class: &[(&'static str, &str)] = if order == 0 {
@@ -20,7 +20,7 @@ pub(crate) fn recommendation(page: &mut Markup, advice: &Advice) {
     page.element("p", &[("class", "note")], &advice.assumed);
 }
 
-/// With which wishes, without which drive, and at how much more load the answer is another.
+/// Writes the changes of wishes, drives and load that change the answer.
 pub(crate) fn would_change(page: &mut Markup, advice: &Advice) {
     page.within("ul", &[], |page| {
         for sentence in &advice.would_change {
@@ -56,7 +56,7 @@ pub(crate) fn would_change(page: &mut Markup, advice: &Advice) {
     }
 }
 
-/// The number that was wished: what it is of an outcome, and what it is called.
+/// Returns the wished number of an outcome, and the name of this number.
 fn wished(advice: &Advice) -> (fn(&Outcome) -> Cell, &'static str) {
     let wishes = &advice.wishes;
     match () {
@@ -73,7 +73,7 @@ fn wished(advice: &Advice) -> (fn(&Outcome) -> Cell, &'static str) {
     }
 }
 
-/// The number that was wished, of each finalist with all drives.
+/// Returns bars of the wished number of each finalist with all drives.
 pub(crate) fn wished_bars(advice: &Advice) -> Option<Drawing> {
     let (number, axis) = wished(advice);
     let bar = |finalist: &Finalist| {
@@ -88,7 +88,8 @@ pub(crate) fn wished_bars(advice: &Advice) -> Option<Drawing> {
     (!bars.is_empty()).then(|| chart::bars("finalists", title, axis, &bars))
 }
 
-/// The number that was wished, of each finalist with all drives, with one gone, and while one is filled.
+/// Writes the wished number of each finalist with all drives, with a failed drive, and during a
+/// rebuild.
 fn without_a_drive(page: &mut Markup, advice: &Advice) {
     const CONDITIONS: [&str; 3] = ["all drives", "one drive gone", "while one is filled"];
     let (number, axis) = wished(advice);
@@ -123,7 +124,7 @@ fn without_a_drive(page: &mut Markup, advice: &Advice) {
     }
 }
 
-/// A column of numbers of an outcome, in a condition.
+/// Returns a column of numbers of an outcome in one condition.
 fn outcome<'a>(
     heading: &'a str,
     shown: Shown,
@@ -213,7 +214,7 @@ fn finalists(page: &mut Markup, advice: &Advice) {
     left_out(page, &advice.left_out);
 }
 
-/// Layouts that arithmetic rules out.
+/// Writes the layouts that arithmetic excludes.
 fn left_out(page: &mut Markup, all: &[LeftOut]) {
     let rows: Vec<(String, &LeftOut)> = all
         .iter()

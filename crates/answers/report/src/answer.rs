@@ -1,4 +1,4 @@
-//! What a page is made of: the answers of commands as their own types.
+//! Contents of a page: the answers of commands in their own types.
 
 use fullstroke_advise::Advice;
 use fullstroke_lab::{Borne, MostRanking, Ranking, Tuned, WholeLoad};
@@ -8,37 +8,38 @@ use fullstroke_study::Checked;
 /// An answer of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// What was asked, and what was found.
+    /// Answer of the command, by command.
     pub found: Found<'a>,
-    /// The version of the program that answers.
+    /// Version of the program.
     pub version: &'a str,
-    /// Seconds that the answer took; `None` where the command does not print them.
+    /// Wall-clock seconds of the command; `None` if the command does not print them.
     pub wall_s: Option<f64>,
 }
 
-/// What a command found.
+/// Answer of a command.
 #[derive(Clone, Copy, Debug)]
 pub enum Found<'a> {
     /// `run`: one run.
     Run(&'a Report),
-    /// `compare`: candidates in their order.
+    /// `compare`: ranked candidates.
     Ranking(&'a Ranking),
     /// `tune`: candidates of a race, and the best of them on the whole load.
     Tuned(&'a Tuned, &'a [WholeLoad]),
-    /// `run --find`: what one stack bears at most, and its run at that load.
+    /// `run --find`: largest load or number of streams of one stack, and its run at this load.
     Borne(&'a Borne, &'a [WholeLoad]),
-    /// `compare --find`: what each stack bears at most, and runs of the best at that load.
+    /// `compare --find`: largest load or number of streams of each stack, and runs of the best at
+    /// this load.
     Most(&'a MostRanking, &'a [WholeLoad]),
     /// `advise`: a layout for wishes.
     Advice {
-        /// The title of the file of wishes; empty if it has none.
+        /// Title of the wish file; empty if the file has none.
         title: &'a str,
         /// The advice.
         advice: &'a Advice,
     },
     /// `study`: claims of studies.
     Studies {
-        /// How many claims hold; `None` where nothing was checked.
+        /// Number of claims that hold; `None` if nothing was checked.
         verdict: Option<&'a str>,
         /// The studies.
         checked: &'a [Checked<'a>],
@@ -46,7 +47,7 @@ pub enum Found<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// One run. The report itself has the version and the seconds.
+    /// Returns the answer of one run. The report itself has the version and the seconds.
     pub fn of_run(report: &'a Report) -> Answer<'a> {
         Answer {
             found: Found::Run(report),
@@ -55,7 +56,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The ranking, if candidates were compared.
+    /// Returns the ranking; `None` if no candidates were compared.
     pub(crate) fn ranking(&self) -> Option<&'a Ranking> {
         match self.found {
             Found::Ranking(ranking) => Some(ranking),
@@ -64,7 +65,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The advice, if the answer is one.
+    /// Returns the advice; `None` for other answers.
     pub(crate) fn advice(&self) -> Option<&'a Advice> {
         match self.found {
             Found::Advice { advice, .. } => Some(advice),
@@ -72,7 +73,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The metric by which candidates stand in their order; empty where there is no order.
+    /// Returns the metric of the ranking; empty without a ranking.
     pub(crate) fn by(&self) -> &'a str {
         match self.found {
             Found::Tuned(tuned, _) => &tuned.by,
@@ -81,7 +82,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The verdict in one sentence, if there is one.
+    /// Returns the verdict in one sentence, if there is one.
     pub(crate) fn verdict(&self) -> Option<&'a str> {
         match self.found {
             Found::Tuned(tuned, _) => Some(&tuned.verdict),
@@ -91,7 +92,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// True if a larger value of the metric is the better one.
+    /// Returns true if a larger value of the metric is better.
     pub(crate) fn more_is_better(&self) -> bool {
         match self.found {
             Found::Tuned(tuned, _) => tuned.more_is_better,
@@ -99,7 +100,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The seed of all randomness, where one seed is that of the whole answer.
+    /// Returns the seed of all randomness; `None` if the answer has several seeds.
     pub(crate) fn seed(&self) -> Option<u64> {
         match self.found {
             Found::Run(report) => Some(report.repeat.seed),
@@ -108,7 +109,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// How many candidates stand in the order, those without a run included.
+    /// Returns the number of candidates of the ranking, including candidates without a run.
     pub(crate) fn entrants(&self) -> usize {
         match self.found {
             Found::Tuned(tuned, _) => tuned.candidates.len(),
@@ -117,12 +118,12 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// True if candidates stand in an order.
+    /// Returns true if the answer is a ranking.
     pub(crate) fn is_ranking(&self) -> bool {
         matches!(self.found, Found::Tuned(..)) || self.ranking().is_some()
     }
 
-    /// The values of the key `key` in the order in which they were given.
+    /// Returns the values of the key `key` in the order given.
     pub(crate) fn given(&self, key: &str) -> &'a [String] {
         let varied = match self.found {
             Found::Tuned(tuned, _) => Some(&tuned.varied),

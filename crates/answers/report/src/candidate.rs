@@ -4,29 +4,30 @@ use crate::answer::{Answer, Found};
 use fullstroke_lab::{Ranked, TunedCandidate, VolumeReport, WholeLoad};
 use fullstroke_measure::{Difference, Report};
 
-/// The most candidates that a chart shows.
+/// Largest number of candidates in a chart.
 pub(crate) const IN_A_CHART: usize = 40;
-/// Letters of a name; what differs stands at the beginning or the end.
+/// Largest number of letters of a name. A longer name keeps begin and end, because names
+/// differ there.
 const LABEL_MAX: usize = 160;
-/// The most lines that one set of axes holds and that can still be told apart.
+/// Largest number of lines of a chart that a reader can distinguish.
 pub(crate) const LINES: usize = 8;
 
-/// One candidate: its place, and the report of its run.
+/// One candidate: place, and report of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate<'a> {
-    /// Its name, with the values that were varied.
+    /// Name with the values of the varied keys.
     pub(crate) label: String,
     pub(crate) place: Place<'a>,
 }
 
-/// Where a candidate comes from, and so what is known of it beside its run.
+/// Origin of a candidate, which determines the data besides the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place<'a> {
-    /// A run alone.
+    /// A single run.
     Run(&'a Report),
     /// A place in a ranking.
     Ranked(&'a Ranked),
-    /// A place in a race, which has no report of one run.
+    /// A place in a race, which has no report of a single run.
     Tuned(&'a TunedCandidate),
     /// One of the best of a search, on the whole load.
     WholeLoad(&'a WholeLoad),
@@ -42,7 +43,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// What was varied, by key.
+    /// Returns the varied keys with their values.
     fn varied(self) -> Vec<(&'a str, &'a str)> {
         let varied = match self {
             Place::Run(_) => return Vec::new(),
@@ -57,7 +58,7 @@ impl<'a> Place<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    /// The report of its run; `None` for one of a race, which ran in parts.
+    /// Returns the report of the run; `None` for a candidate of a race, which ran in parts.
     pub(crate) fn report(&self) -> Option<&'a Report> {
         match self.place {
             Place::Run(report) => Some(report),
@@ -67,17 +68,17 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// The name without what was varied.
+    /// Returns the name without the varied values.
     pub(crate) fn name(&self) -> &'a str {
         self.place.name()
     }
 
-    /// What was varied, by key.
+    /// Returns the varied keys with their values.
     pub(crate) fn varied(&self) -> Vec<(&'a str, &'a str)> {
         self.place.varied()
     }
 
-    /// Its place, from 1.
+    /// Returns the rank, from 1.
     pub(crate) fn rank(&self) -> Option<usize> {
         match self.place {
             Place::Ranked(ranked) => Some(ranked.rank),
@@ -86,7 +87,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// The value by which it is ranked, if one was measured.
+    /// Returns the value of the ranking's metric, if one was measured.
     pub(crate) fn value(&self) -> Option<f64> {
         let value = match self.place {
             Place::Ranked(ranked) => Some(ranked.value),
@@ -96,7 +97,7 @@ impl<'a> Candidate<'a> {
         value.filter(|value| value.is_finite())
     }
 
-    /// Half the width of its interval.
+    /// Returns half the width of the interval of the value.
     pub(crate) fn half_width(&self) -> Option<f64> {
         match self.place {
             Place::Ranked(ranked) => ranked.ci95_half_width.filter(|width| width.is_finite()),
@@ -104,7 +105,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// How far it is from the best; `None` for the best itself.
+    /// Returns the difference to the best candidate; `None` for the best.
     pub(crate) fn difference(&self) -> Option<&'a Difference> {
         match self.place {
             Place::Ranked(ranked) => ranked.difference_to_best.as_ref(),
@@ -113,12 +114,12 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Parts of the workload that it saw in a race.
+    /// Returns the number of parts of the workload that the candidate saw in a race.
     pub(crate) fn batches(&self) -> Option<usize> {
         self.tuned().map(|tuned| tuned.batches)
     }
 
-    /// Its place in a race.
+    /// Returns the place in a race.
     pub(crate) fn tuned(&self) -> Option<&'a TunedCandidate> {
         match self.place {
             Place::Tuned(tuned) => Some(tuned),
@@ -126,7 +127,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Whether it carries the load, where that was asked.
+    /// Returns true if the candidate carries the load; `None` if this was not determined.
     pub(crate) fn carries(&self) -> Option<bool> {
         match self.place {
             Place::Ranked(ranked) => Some(ranked.carries),
@@ -134,7 +135,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// What its volume amounts to, where that is known.
+    /// Returns size and redundancy of the volume, if known.
     pub(crate) fn volume(&self) -> Option<&'a VolumeReport> {
         match self.place {
             Place::Ranked(ranked) => Some(&ranked.volume),
@@ -142,13 +143,14 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// True for a run alone.
+    /// Returns true for a single run.
     pub(crate) fn is_run_alone(&self) -> bool {
         matches!(self.place, Place::Run(_))
     }
 }
 
-/// All of an answer: those of a ranking in their order, or the one run that it is. Searches and studies have none.
+/// Returns the candidates of an answer: those of a ranking in order, or the single run. Searches
+/// and studies have none.
 pub(crate) fn candidates<'a>(answer: &Answer<'a>) -> Vec<Candidate<'a>> {
     match answer.found {
         Found::Run(report) => named(&[Place::Run(report)]),
@@ -171,7 +173,7 @@ pub(crate) fn candidates<'a>(answer: &Answer<'a>) -> Vec<Candidate<'a>> {
     }
 }
 
-/// Those of a search that were run on the whole load.
+/// Returns the candidates of a search that were run on the whole load.
 pub(crate) fn on_the_whole_load<'a>(answer: &Answer<'a>) -> Vec<Candidate<'a>> {
     match answer.found {
         Found::Tuned(_, ran) | Found::Borne(_, ran) | Found::Most(_, ran) => {
@@ -181,7 +183,8 @@ pub(crate) fn on_the_whole_load<'a>(answer: &Answer<'a>) -> Vec<Candidate<'a>> {
     }
 }
 
-/// Whether all ran the whole workload, or saw the same number of parts in a race.
+/// Returns true if all candidates ran the whole workload, or saw the same number of parts in a
+/// race.
 pub(crate) fn saw_the_same(candidates: &[Candidate<'_>]) -> bool {
     candidates
         .windows(2)
@@ -197,11 +200,11 @@ fn named<'a>(all: &[Place<'a>]) -> Vec<Candidate<'a>> {
     each.collect()
 }
 
-/// What is said of a candidate to tell it from the others.
+/// Parts of a label that distinguish a candidate from the others.
 struct Naming {
-    /// Whether its stack's name does.
+    /// True if the names of the stacks differ, so that the label contains the name.
     by_name: bool,
-    /// Whether the last part of a key says which key it is.
+    /// True if the last part of a key identifies the key.
     short: bool,
 }
 
@@ -217,7 +220,7 @@ impl Naming {
         }
     }
 
-    /// The ends of one that is too long.
+    /// Returns the label of a candidate. A label that is too long keeps begin and end.
     fn label(&self, place: Place<'_>) -> String {
         let name = Some(place.name().to_owned()).filter(|_| self.by_name);
         let values = place.varied().into_iter().map(|(key, value)| {

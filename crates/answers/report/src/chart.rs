@@ -1,4 +1,4 @@
-//! The charts, one file each. Each takes parts of an answer and writes a figure.
+//! The charts, one per file. Each chart takes parts of an answer and writes a figure.
 
 mod abscissa;
 mod bars;

@@ -1,4 +1,5 @@
-//! What searches found: how much each candidate bears, and what was tried.
+//! Results of searches: the largest load or number of streams of each candidate, and the steps of
+//! the search.
 
 use crate::answer::{Answer, Found};
 use crate::chart::{self, Bar};
@@ -7,7 +8,7 @@ use crate::svg::Drawing;
 use crate::value::{Cell, Shown, column, table};
 use fullstroke_lab::{Borne, Tried, TriedLoad};
 
-/// The candidates of a search, or the one that it was of; none if the answer is no search's.
+/// Returns the candidates of a search, or the single one; empty for other answers.
 pub(crate) fn searches<'a>(answer: &Answer<'a>) -> &'a [Borne] {
     match answer.found {
         Found::Borne(borne, _) => std::slice::from_ref(borne),
@@ -16,7 +17,8 @@ pub(crate) fn searches<'a>(answer: &Answer<'a>) -> &'a [Borne] {
     }
 }
 
-/// What each bears at most, as bars; none if nothing is known of any.
+/// Returns bars of the largest load or number of streams of each candidate; `None` if none is
+/// known.
 pub(crate) fn borne_bars(found: &[Borne]) -> Option<Drawing> {
     let streams = found.iter().any(|one| matches!(one, Borne::Streams(_)));
     let axis = if streams {
@@ -32,7 +34,7 @@ pub(crate) fn borne_bars(found: &[Borne]) -> Option<Drawing> {
     (!bars.is_empty()).then(|| chart::bars("borne", "What each bears at most", axis, &bars))
 }
 
-/// What each bears at most.
+/// Writes the largest load or number of streams of each candidate.
 pub(crate) fn borne(page: &mut Markup, found: &[Borne]) {
     if let Some(bars) = borne_bars(found) {
         bars.show(page);
@@ -68,7 +70,7 @@ pub(crate) fn borne(page: &mut Markup, found: &[Borne]) {
     table(page, "What each bears at most", &columns, &rows);
 }
 
-/// The steps of each search.
+/// Writes the steps of each search.
 pub(crate) fn tried(page: &mut Markup, found: &[Borne], room: usize) {
     for one in found {
         if page.len() > room {
@@ -82,7 +84,7 @@ pub(crate) fn tried(page: &mut Markup, found: &[Borne], room: usize) {
     }
 }
 
-/// Steps with their numbers, from 1.
+/// Returns the steps with their numbers, from 1.
 fn steps<T>(tried: &[T]) -> Vec<(String, &T)> {
     let each = tried.iter().enumerate();
     each.map(|(step, tried)| (format!("step {}", step + 1), tried))

@@ -1,24 +1,24 @@
-//! Answers as one page: HTML with its charts, styles and script inside, that opens from disk
+//! Answers as one page: HTML with its charts, styles and script inside. The page opens from disk
 //! without a network.
 //!
-//! [`page`] takes an [`Answer`], which has what a command prints with `--json` as its own types, and nothing else: the
-//! page computes no number. [`plot`] draws the main figure alone, and [`plots`] has the pictures that commands write
-//! beside pages. Each number of a table stands in an element `data` with the value that `--json` prints. What
-//! comes from files is escaped where it is written (`markup.rs`).
+//! [`page`] takes only an [`Answer`], which holds the output of a command with `--json` in its own
+//! types. The page computes no number. [`plot`] draws the main figure alone. [`plots`] draws the
+//! pictures that commands write besides pages. Each number of a table stands in an element `data`
+//! with the value that `--json` prints. Text from files is escaped on output (`markup.rs`).
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `answer.rs` | what a page is made of |
+//! | `answer.rs` | contents of a page |
 //! | `page.rs` | the page, section by section |
-//! | `plot.rs` | the main figure as a file of its own |
-//! | `plots.rs`, `plots/` | pictures of their own, one file each |
-//! | `chart.rs`, `chart/` | the charts of pages, one file each |
+//! | `plot.rs` | the main figure as a separate file |
+//! | `plots.rs`, `plots/` | separate pictures, one per file |
+//! | `chart.rs`, `chart/` | the charts of pages, one per file |
 //! | `svg.rs` | figures, legends, axes, marks |
-//! | `advice.rs`, `found.rs`, `studies.rs` | what `advise` recommends, what searches found, what studies ask |
-//! | `loads.rs` | what workloads, hosts, programs and streams saw, and what layers read |
+//! | `advice.rs`, `found.rs`, `studies.rs` | the answers of `advise`, of searches and of studies |
+//! | `loads.rs` | measures of workloads, hosts, programs and streams, and readings of layers |
 //! | `candidate.rs`, `value.rs`, `metric.rs` | candidates of an answer; tables; metrics in words |
 //! | `markup.rs` | tags and escaped text |
-//! | `looks.css`, `style.css`, `script.js`, `patterns.svg` | looks of marks, and of pages, for light, dark and paper; sorting of tables; patterns beside colours |
+//! | `looks.css`, `style.css`, `script.js`, `patterns.svg` | styles of marks and of pages, for light, dark and paper; sorting of tables; patterns beside colours |
 
 mod advice;
 mod answer;

@@ -1,4 +1,4 @@
-//! What each workload, host, program and stream of a run saw, and what its layers read.
+//! Measures of each workload, host, program and stream of a run, and readings of its layers.
 
 use crate::candidate::Candidate;
 use crate::markup::Markup;
@@ -8,10 +8,11 @@ use fullstroke_measure::{
     StreamsReport, TransactionReport, WorkloadReport,
 };
 
-/// Processes that are shown one by one, at most.
+/// Largest number of processes that are shown individually.
 const PROCESSES: usize = 32;
 
-/// Says that what stands above is of all workloads of a candidate together, where there are several.
+/// Writes a note that the numbers above cover all workloads of a candidate together, if there are
+/// several.
 pub(crate) fn together(page: &mut Markup, candidates: &[Candidate<'_>]) {
     let mut several = candidates
         .iter()
@@ -30,7 +31,7 @@ pub(crate) fn together(page: &mut Markup, candidates: &[Candidate<'_>]) {
     }
 }
 
-/// All tables of one run, as far as there is `room`.
+/// Writes all tables of one run, up to a page length of `room`.
 pub(crate) fn of_run(page: &mut Markup, run: &Candidate<'_>, room: usize) {
     let Some(report) = run.report() else {
         return;
@@ -62,7 +63,7 @@ pub(crate) fn of_run(page: &mut Markup, run: &Candidate<'_>, room: usize) {
     }
 }
 
-/// Streams of each candidate; nothing where there are none.
+/// Writes the streams of each candidate; nothing without streams.
 pub(crate) fn streams(page: &mut Markup, candidates: &[Candidate<'_>]) {
     type All = StreamsReport;
     let columns = [
@@ -94,7 +95,8 @@ pub(crate) fn streams(page: &mut Markup, candidates: &[Candidate<'_>]) {
     filled(page, "Streams", &columns, &each.collect::<Vec<_>>());
 }
 
-/// Workloads of each candidate, under its name where there are several; nothing where there is one.
+/// Writes the workloads of each candidate, with its name if there are several candidates. Writes
+/// nothing for a single workload.
 pub(crate) fn workloads(page: &mut Markup, candidates: &[Candidate<'_>]) {
     type One = WorkloadReport;
     let mean = |operation: &Option<OperationReport>| {
@@ -135,7 +137,7 @@ pub(crate) fn workloads(page: &mut Markup, candidates: &[Candidate<'_>]) {
     );
 }
 
-/// What programs saw, in calls and transactions, and their own words.
+/// Writes the calls and transactions of programs, and their own output.
 fn of_host(page: &mut Markup, host: &HostReport) {
     let name = &host.name;
     let columns = [
@@ -229,7 +231,7 @@ fn of_program(page: &mut Markup, program: &ProgramReport) {
     }
 }
 
-/// Processes by their names, and each if they are few.
+/// Writes the processes by name, and individually if there are few.
 fn processes(page: &mut Markup, report: &Report) {
     let (groups, each) = (&report.shares.groups, &report.shares.processes);
     by_name(page, groups);
@@ -301,7 +303,7 @@ fn one_by_one(page: &mut Markup, each: &[ProcessReport]) {
     );
 }
 
-/// What layers say of themselves.
+/// Writes the readings of layers.
 fn layers(page: &mut Markup, report: &Report) {
     for layer in &report.array.layers {
         let mut own: Vec<(&str, f64)> = layer
@@ -318,7 +320,7 @@ fn layers(page: &mut Markup, report: &Report) {
     }
 }
 
-/// Numbers by their names.
+/// Writes numbers with their names.
 fn readings<'a>(page: &mut Markup, caption: &str, numbers: impl Iterator<Item = (&'a str, f64)>) {
     let values: Vec<(String, f64)> = numbers
         .map(|(name, value)| (name.to_owned(), value))

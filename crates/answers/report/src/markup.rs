@@ -1,9 +1,9 @@
-//! Text that is safe to stand in a page.
+//! Text that is safe in a page.
 
 use std::fmt::Write as _;
 
-/// Tags and escaped text, and nothing else: names of tags and attributes are those of this
-/// crate, whatever comes from files is escaped on the way in.
+/// Tags and escaped text, and nothing else. Names of tags and attributes come from this crate; text
+/// from files is escaped when it is added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Markup(String);
 
@@ -14,7 +14,7 @@ impl Markup {
         Markup::default()
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -32,6 +32,7 @@ impl Markup {
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
                 '\n' | '\t' => self.0.push(letter),
+                // HTML forbids most control characters.
                 letter if letter.is_control() => self.0.push('\u{FFFD}'),
                 letter => self.0.push(letter),
             }
@@ -39,7 +40,7 @@ impl Markup {
         self
     }
 
-    /// An opened tag. Whoever opens it closes it: see [`within`](Markup::within).
+    /// Opens a tag. The caller must close the tag: see [`within`](Markup::within).
     fn open(&mut self, tag: &'static str, attributes: Attributes<'_>) {
         self.0.push('<');
         self.0.push_str(tag);
@@ -53,7 +54,7 @@ impl Markup {
         self.0.push('>');
     }
 
-    /// An element around what `inside` writes.
+    /// Writes an element around the output of `inside`.
     pub(crate) fn within(
         &mut self,
         tag: &'static str,
@@ -66,7 +67,7 @@ impl Markup {
         self
     }
 
-    /// An element around text.
+    /// Writes an element around text.
     pub(crate) fn element(
         &mut self,
         tag: &'static str,
@@ -78,13 +79,13 @@ impl Markup {
         })
     }
 
-    /// An element that has no end, as `meta` and `col`.
+    /// Writes an element without an end tag, such as `meta` and `col`.
     pub(crate) fn void(&mut self, tag: &'static str, attributes: Attributes<'_>) -> &mut Markup {
         self.open(tag, attributes);
         self
     }
 
-    /// Text of this crate's own that is code: styles, the script, the patterns.
+    /// Writes code of this crate without escaping: styles, the script, the patterns.
     pub(crate) fn code(&mut self, code: &'static str) -> &mut Markup {
         self.0.push_str(code);
         self

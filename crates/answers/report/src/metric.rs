@@ -1,8 +1,8 @@
-//! Metrics as people read them.
+//! Metrics in words.
 
 use fullstroke_measure::Metric;
 
-/// What times are called.
+/// Names of times.
 const TIMES: [(&str, &str); 5] = [
     ("response_ms", "response time"),
     ("service_ms", "service time"),
@@ -11,7 +11,7 @@ const TIMES: [(&str, &str); 5] = [
     ("duration_ms", "duration"),
 ];
 
-/// What is said of times.
+/// Names of statistics of times.
 const STATISTICS: [(&str, &str); 8] = [
     ("mean", "mean"),
     ("stddev", "standard deviation of"),
@@ -23,7 +23,7 @@ const STATISTICS: [(&str, &str); 8] = [
     ("max", "longest"),
 ];
 
-/// Numbers that are no statistics of times.
+/// Names of numbers that are no statistics of times.
 const OTHERS: [(&str, &str); 6] = [
     ("iops", "I/Os completed"),
     ("mb_per_s", "data moved"),
@@ -33,8 +33,8 @@ const OTHERS: [(&str, &str); 6] = [
     ("elapsed_s", "elapsed time"),
 ];
 
-/// A metric, by its dotted name, in words with its unit: `99th percentile of response times of reads (ms)`.
-/// One that has no words is named as it is.
+/// Returns a metric, given by its dotted name, in words with its unit: `99th percentile of response
+/// times of reads (ms)`. A metric without words keeps its dotted name.
 pub(crate) fn axis(name: &str) -> String {
     let unit = match Metric::parse(name).map(|metric| metric.unit()) {
         Ok("10^6 B/s") => " (MB/s)".to_owned(),
@@ -44,7 +44,7 @@ pub(crate) fn axis(name: &str) -> String {
     format!("{}{unit}", words(name))
 }
 
-/// The same without its unit.
+/// Returns the metric in words without its unit.
 pub(crate) fn words(name: &str) -> String {
     let find = |known: &[(&str, &'static str)], key: &str| {
         known

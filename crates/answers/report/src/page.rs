@@ -15,42 +15,42 @@ use fullstroke_counters::{Counter, Number};
 use fullstroke_lab::VolumeReport;
 use fullstroke_measure::{EnergyReport, MemberReport, OperationReport, Report};
 
-/// No page is longer.
+/// Largest length of a page, in bytes.
 pub const BYTES_MAX: usize = 300_000;
 
-/// Candidates and studies get charts of their own as long as the page is shorter than these, the first of
-/// which leads to a page that is short enough.
+/// Page lengths up to which candidates and studies get charts of their own. The first length counts
+/// that gives a page within [`BYTES_MAX`].
 const ROOMS_FOR_CHARTS: [usize; 4] = [245_000, 210_000, 170_000, 120_000];
-/// Files are shown as long as it is shorter than this.
+/// Page length up to which files are shown.
 const ROOM_FOR_FILES: usize = 285_000;
-/// Room for the script, and to say which file is not shown.
+/// Bytes reserved for the script and for notes on files that are not shown.
 const FOR_THE_END: usize = 4_000;
-/// Letters of a command line.
+/// Largest number of letters of a command line.
 const COMMAND_MAX: usize = 8000;
-/// Rows of the table of candidates.
+/// Largest number of rows of the table of candidates.
 const ROWS: usize = 100;
 
-/// The only script that a browser carries out: that with this digest (SHA-256).
+/// Content security policy: a browser runs only the script with this digest (SHA-256).
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
                       script-src 'sha256-gydQUhZO/SPjVN36/HgPuZcEane70OoVRECceh2+dxA='; base-uri 'none'; form-action 'none'";
 
-/// How an answer came about.
+/// Origin of an answer.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     /// The command line, word by word.
     pub command: Vec<String>,
-    /// The files that it read and that people write: their names and their text.
+    /// Names and texts of the input files that people write.
     pub files: Vec<(String, String)>,
 }
 
-/// How long the page may be when something is added that it could do without.
+/// Page lengths up to which optional parts are added.
 #[derive(Clone, Copy, Debug)]
 struct Room {
-    /// Charts of one candidate.
+    /// Page length for charts of one candidate.
     charts: usize,
-    /// Tables of one candidate, and figures of studies.
+    /// Page length for tables of one candidate, and figures of studies.
     tables: usize,
-    /// Published numbers beside those of studies.
+    /// Page length for published numbers beside those of studies.
     published: usize,
 }
 
@@ -64,7 +64,8 @@ impl Room {
     }
 }
 
-/// An answer as a page of at most [`BYTES_MAX`] bytes. Each number of a table stands there as `--json` prints it.
+/// Returns an answer as a page of at most [`BYTES_MAX`] bytes. Each number of a table has the form
+/// of `--json`.
 pub fn page(answer: &Answer<'_>, source: &Source) -> String {
     let mut page = String::new();
     for charts in ROOMS_FOR_CHARTS {
@@ -123,7 +124,7 @@ fn within(answer: &Answer<'_>, source: &Source, room: Room) -> String {
     page.into_text()
 }
 
-/// What an answer is called.
+/// Returns the title of an answer.
 pub(crate) fn title(answer: &Answer<'_>, candidates: &[Candidate<'_>]) -> String {
     match (answer.found, candidates) {
         (Found::Studies { checked, .. }, _) => studies::title(checked),
@@ -178,7 +179,7 @@ fn sections(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]
     }
 }
 
-/// The sections of one run, or of candidates in their order.
+/// Writes the sections of one run, or of ranked candidates.
 fn of_candidates(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>], room: Room) {
     let shown = &candidates[..candidates.len().min(IN_A_CHART)];
     if let Some(advice) = answer.advice() {
@@ -215,7 +216,7 @@ fn of_candidates(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate
     what_changes(page, answer, candidates, shown);
 }
 
-/// What changes the answer, or would.
+/// Writes the changes that alter the answer.
 fn what_changes(
     page: &mut Markup,
     answer: &Answer<'_>,
@@ -242,7 +243,7 @@ fn what_changes(
     }
 }
 
-/// What the best of a search measured, and its nearest rivals.
+/// Writes the measures of the best candidate of a search and of its nearest rivals.
 fn on_the_whole_load(page: &mut Markup, answer: &Answer<'_>, room: Room) {
     let ran = candidate::on_the_whole_load(answer);
     if ran.is_empty() {
@@ -264,7 +265,7 @@ fn on_the_whole_load(page: &mut Markup, answer: &Answer<'_>, room: Room) {
     measured(page, &ran, room);
 }
 
-/// What the runs of the candidates measured.
+/// Writes the measures of the candidates' runs.
 fn measured(page: &mut Markup, shown: &[Candidate<'_>], room: Room) {
     section(page, "time", "Where the time went", |page| {
         time(page, shown)
@@ -311,7 +312,7 @@ fn verdict(page: &mut Markup, answer: &Answer<'_>) {
 
 fn winner(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]) {
     match answer.advice() {
-        // The verdict of that page is its recommendation, which more than one number decides.
+        // The verdict of an advice is its recommendation, because more than one number decides.
         Some(advice) => {
             page.within("p", &[], |page| {
                 page.element("strong", &[], "Recommended: ")
@@ -349,15 +350,16 @@ fn winner(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]) 
     }
 }
 
-/// Those of a ranking that have no value.
+/// Returns the candidates of a ranking without a value.
 fn unmeasured<'a, 'b>(candidates: &'b [Candidate<'a>]) -> impl Iterator<Item = &'b Candidate<'a>> {
     candidates
         .iter()
         .filter(|candidate| candidate.value().is_none())
 }
 
-/// The values of a ranking; none if nothing was measured. Of a race those that saw as many parts of the workload as
-/// the best: the values of others are of other parts.
+/// Returns the values of a ranking as bars; `None` if nothing was measured. Of a race, only
+/// candidates that saw as many parts of the workload as the best are included, because other values
+/// describe other parts.
 pub(crate) fn ranking_bars(answer: &Answer<'_>, candidates: &[Candidate<'_>]) -> Option<Drawing> {
     let parts = candidates.first()?.batches();
     let comparable = |candidate: &&Candidate<'_>| candidate.batches() == parts;
@@ -404,7 +406,7 @@ fn show_drawing(page: &mut Markup, drawing: Option<Drawing>) {
     }
 }
 
-/// With a capital at its beginning.
+/// Returns `words` with a capital first letter.
 fn capital(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| {
@@ -412,7 +414,7 @@ fn capital(words: &str) -> String {
     })
 }
 
-/// What is to be known before a candidate's times are read.
+/// Writes the notes that a reader needs before a candidate's times.
 fn notes(page: &mut Markup, candidates: &[Candidate<'_>]) {
     for candidate in candidates {
         let Some(report) = candidate.report() else {
@@ -426,7 +428,7 @@ fn notes(page: &mut Markup, candidates: &[Candidate<'_>]) {
     }
 }
 
-/// The columns of a ranking by the metric `by`, the place first.
+/// Returns the columns of a ranking by the metric `by`, the rank first.
 fn ranking_columns<'a>(by: &'a str) -> [Column<'a, Candidate<'a>>; 12] {
     type One<'a> = Candidate<'a>;
     [
@@ -503,7 +505,7 @@ fn ranking(page: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>])
     }
 }
 
-/// What the volumes of candidates amount to, where that is known.
+/// Writes size and redundancy of the candidates' volumes, if known.
 fn volumes(page: &mut Markup, rows: &[(String, &Candidate<'_>)]) {
     let rows: Vec<_> = rows
         .iter()
@@ -652,8 +654,8 @@ fn latency(page: &mut Markup, candidates: &[Candidate<'_>], own: &OwnCharts) {
     }
 }
 
-/// The charts that are of one candidate alone, as far as there is room for them: the map, the offsets and the queues of
-/// the first, then those of the second, and so on.
+/// Charts of single candidates, as far as there is room: the map, the offsets and the queues of the
+/// first candidate, then those of the second, and so on.
 struct OwnCharts {
     heat: Vec<Markup>,
     drives: Vec<Markup>,
@@ -684,7 +686,7 @@ impl OwnCharts {
         own
     }
 
-    /// Those of `charts`, and how many there are not.
+    /// Writes `charts`, and the number of charts that are left out.
     fn show(&self, page: &mut Markup, charts: &[Markup]) {
         charts.iter().for_each(|one| _ = page.add(one));
         let left = self.candidates - charts.len();
@@ -839,11 +841,13 @@ fn file(page: &mut Markup, name: &str, contents: &str) {
     }
 }
 
-/// Words as a shell takes them.
+/// Returns words as a command line with the quotes of a shell.
 fn command_line(words: &[String]) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
     let quoted = |word: &String| match !word.is_empty() && word.chars().all(plain) {
         true => word.clone(),
+        // A shell has no escape inside single quotes: the string ends, an escaped quote follows,
+        // and the string begins again.
         false => format!("'{}'", word.replace('\'', "'\\''")),
     };
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! The main figure of an answer as a file of its own.
+//! The main figure of an answer as a separate file.
 
 use crate::advice::wished_bars;
 use crate::answer::{Answer, Found};
@@ -13,33 +13,33 @@ use fullstroke_study::Checked;
 use std::fmt::Write as _;
 use thiserror::Error;
 
-/// Room around what is drawn.
+/// Margin around the drawing.
 const MARGIN: f64 = 20.0;
-/// What a letter of a legend takes, and of a heading.
+/// Width of a letter of a legend, and of a heading.
 const LETTER: f64 = 6.7;
 const HEADING_LETTER: f64 = 8.2;
-/// What a row of a legend, and a row of a heading, takes.
+/// Height of a row of a legend, and of a row of a heading.
 const KEY_ROW: f64 = 20.0;
 const HEADING_ROW: f64 = 22.0;
-/// The most figures of studies that stand below each other.
+/// Largest number of study figures in one file.
 const FIGURES: usize = 12;
 
-/// Why nothing can be drawn of an answer.
+/// Reason why an answer has no figure.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlotError {
-    /// The answer lacks what its figure shows.
+    /// The answer lacks the data of its figure.
     #[error("cannot draw: {0}")]
     Nothing(&'static str),
     /// No candidate of the ranking has a value of this metric.
     #[error("cannot draw the ranking: nothing was measured by {0}")]
     Ranking(String),
-    /// No run shows how far apart heads are.
+    /// No run has the distance between heads.
     #[error(
         "cannot draw how far apart heads are: found no stack with several drives that were all used for 20 simulated \
          seconds"
     )]
     NoHeads,
-    /// No drive's file says what it draws.
+    /// No drive has power figures.
     #[error(
         "cannot draw what drives draw: found none whose file says so; choose a drive with [power] (`fullstroke drive \
          list`), or give `volume.drive_settings.power`"
@@ -50,15 +50,16 @@ pub enum PlotError {
     Drawing(&'static str, String),
 }
 
-/// The main figure of an answer, as SVG: of a ranking its bars, with where the time went
-/// where it is one of mean response times; of a run the map of its response times by cause; of searches
-/// what each bears; of advice the finalists by the number that was wished; of studies their figures.
+/// Returns the main figure of an answer as SVG. A ranking shows its bars, and the parts of the
+/// response time if the metric is the mean response time. A run shows the map of its response times
+/// by cause. Searches show the result of each candidate, an advice shows the finalists by the
+/// wished number, and studies show their figures.
 ///
-/// Colours are written out, those of a dark screen under `prefers-color-scheme`, so that programs that know
-/// no variables of CSS show the light ones.
+/// Colours are written as values, those of a dark screen under `prefers-color-scheme`. Programs
+/// without support for CSS variables show the light colours.
 ///
 /// # Errors
-/// If the answer has nothing that could be drawn; says what was missing.
+/// If the answer has nothing to draw. The error names the missing data.
 pub fn plot(answer: &Answer<'_>) -> Result<String, PlotError> {
     let candidates = candidates(answer);
     let (drawings, left_out) = main_figures(answer, &candidates)?;
@@ -80,7 +81,7 @@ pub fn plot(answer: &Answer<'_>) -> Result<String, PlotError> {
     Ok(sheet(&inside, y + MARGIN))
 }
 
-/// What is drawn, and how many figures are left out.
+/// Returns the drawings, and the number of figures that are left out.
 fn main_figures(
     answer: &Answer<'_>,
     candidates: &[Candidate<'_>],
@@ -135,7 +136,7 @@ fn of_studies(checked: &[Checked<'_>]) -> Result<(Vec<Drawing>, usize), PlotErro
     Ok((drawn, left_out))
 }
 
-/// One figure with its title and legend from `y` on; gives where it ends.
+/// Places one figure with its title and legend from `y` on. Returns the position of its end.
 fn placed(sheet: &mut Markup, drawing: &Drawing, mut y: f64) -> f64 {
     for line in wrapped(&drawing.title, LETTER + 0.6) {
         y += KEY_ROW;
@@ -156,7 +157,7 @@ fn placed(sheet: &mut Markup, drawing: &Drawing, mut y: f64) -> f64 {
     y + drawing.height
 }
 
-/// Its entries in rows from `y` on; gives where they end.
+/// Places the entries of a legend in rows from `y` on. Returns the position of their end.
 fn legend(sheet: &mut Markup, keys: &[Key], y: f64) -> f64 {
     let (mut x, mut row) = (MARGIN, 0);
     for key in keys {
@@ -176,7 +177,7 @@ fn legend(sheet: &mut Markup, keys: &[Key], y: f64) -> f64 {
     }
 }
 
-/// Text in lines that fit, at letters of this width.
+/// Breaks text into lines that fit, for letters of this width.
 fn wrapped(text: &str, letter: f64) -> Vec<String> {
     let most = (WIDTH / letter) as usize;
     let mut lines = vec![String::new()];
@@ -222,13 +223,14 @@ fn sheet(inside: &Markup, height: f64) -> String {
     file.into_text()
 }
 
-/// What a sheet has beside the looks of marks.
+/// Rules of a sheet besides the styles of marks.
 const SHEET: &str =
     ".sheet{font-family:system-ui,\"Segoe UI\",Roboto,Arial,sans-serif}.paper{fill:var(--paper)}
 svg .heading{font-size:17px;font-weight:600}svg .caption{font-weight:600}
 ";
 
-/// The rules of `looks` with their variables written out, first for light, then for dark.
+/// Returns the rules of `looks` with values in place of variables, first for light, then for dark
+/// screens.
 fn written_out(looks: &str) -> String {
     let (variables, rules): (Vec<&str>, Vec<&str>) = looks.lines().partition(|line| {
         [":root", "@media", "--"]
@@ -254,7 +256,7 @@ fn written_out(looks: &str) -> String {
     css
 }
 
-/// The variables of a block of CSS.
+/// Returns the variables of a block of CSS.
 fn values_of(block: &str) -> Vec<(&str, &str)> {
     let inner = block
         .rsplit('{')

@@ -1,12 +1,12 @@
-//! Pictures of their own, beside those of pages: SVG files that commands write.
+//! Separate pictures besides those of pages: SVG files that commands write.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `curves.rs` | curves beside each other in one frame |
+//! | `curves.rs` | several curves in one frame |
 //! | `drive.rs` | a drive: zone rates, seek curve, order of tracks |
-//! | `watts.rs` | what drives drew over time |
-//! | `heads.rs` | how far apart heads are |
-//! | `volumes.rs` | volumes beside each other |
+//! | `watts.rs` | power of the drives over time |
+//! | `heads.rs` | distance between heads |
+//! | `volumes.rs` | volumes side by side |
 //! | `distributions.rs` | measured and simulated times of disks |
 //! | `study.rs` | a figure of a study |
 

@@ -1,12 +1,12 @@
-//! What studies ask of published claims: which hold, beside what was published, and what of it
-//! survives other seeds, other free choices, and one thing changed.
+//! Studies of published claims: the verdicts, the published and the obtained values, and the
+//! verdicts with other seeds, other free choices, and in variants.
 
 use crate::chart::{self, Graph};
 use crate::markup::Markup;
 use crate::value::{Cell, Column, Shown, column, table};
 use fullstroke_study::{Checked, Judged, Verdict};
 
-/// What one study, or several, are called.
+/// Returns the title of one study, or of several.
 pub(crate) fn title(checked: &[Checked<'_>]) -> String {
     match checked {
         [study] if study.title.is_empty() => study.study.to_owned(),
@@ -31,14 +31,14 @@ fn half_width<'a>() -> Column<'a, Judged> {
     })
 }
 
-/// A column of text.
+/// Returns a column of text.
 fn words<'a>(heading: &'a str, of: fn(&Judged) -> Option<&String>) -> Column<'a, Judged> {
     column(heading, Shown::Plain, move |claim: &Judged| {
         of(claim).map(Cell::from)
     })
 }
 
-/// Which claims hold.
+/// Writes the verdicts on the claims.
 pub(crate) fn verdicts(page: &mut Markup, checked: &[Checked<'_>], room: usize) {
     each(page, checked, room, |page, _, study| {
         page.element("h3", &[], study.title);
@@ -69,12 +69,12 @@ pub(crate) fn verdicts(page: &mut Markup, checked: &[Checked<'_>], room: usize) 
     });
 }
 
-/// Whether a study of these has figures.
+/// Returns true if one of the studies has figures.
 pub(crate) fn has_figures(checked: &[Checked<'_>]) -> bool {
     checked.iter().any(|study| !study.figures.is_empty())
 }
 
-/// The figures, published points laid over.
+/// Writes the figures, with published points on top.
 pub(crate) fn figures(page: &mut Markup, checked: &[Checked<'_>], room: usize) {
     each(page, checked, room, |page, number, study| {
         if !study.figures.is_empty() {
@@ -90,7 +90,7 @@ pub(crate) fn figures(page: &mut Markup, checked: &[Checked<'_>], room: usize) {
     });
 }
 
-/// What was published beside what was obtained.
+/// Writes the published values beside the obtained values.
 pub(crate) fn published(page: &mut Markup, checked: &[Checked<'_>], room: usize) {
     each(page, checked, room, |page, _, study| {
         page.element("p", &[("class", "note")], study.source);
@@ -124,7 +124,7 @@ pub(crate) fn published(page: &mut Markup, checked: &[Checked<'_>], room: usize)
     });
 }
 
-/// What was tried of what the sources leave open, and the claims with one thing changed.
+/// Writes the tested free choices of the sources, and the claims in variants.
 pub(crate) fn survives(page: &mut Markup, checked: &[Checked<'_>], room: usize) {
     let columns = [
         verdict(),
@@ -152,7 +152,7 @@ pub(crate) fn survives(page: &mut Markup, checked: &[Checked<'_>], room: usize) 
     });
 }
 
-/// Whether one of the claims has a verdict.
+/// Returns true if one of the claims has a verdict.
 fn was_run(claims: &[Judged]) -> bool {
     claims.iter().any(|claim| claim.verdict != Verdict::NotRun)
 }
@@ -164,7 +164,7 @@ fn claims(claims: &[Judged]) -> Vec<(String, &Judged)> {
         .collect()
 }
 
-/// Each study in turn, as long as the page is shorter than `room`.
+/// Writes each study in turn while the page is shorter than `room`.
 fn each(
     page: &mut Markup,
     checked: &[Checked<'_>],

@@ -1,15 +1,14 @@
-//! What charts are drawn with: figures with a title, a description and a legend of their own,
-//! axes, marks.
+//! Parts of charts: figures with a title, a description and a legend, axes, marks.
 
 use crate::markup::Markup;
 
-/// Units of a figure's width; the page scales it.
+/// Width of a figure, in units that the page scales.
 pub(crate) const WIDTH: f64 = 760.0;
 
-/// Letters of a name that stand beside a chart.
+/// Largest number of letters of a name beside a chart.
 const NAME_MAX: usize = 40;
 
-/// One entry of a legend: the class that gives a mark its look, and its name.
+/// One entry of a legend: the class with the style of a mark, and its name.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     pub(crate) class: String,
@@ -17,16 +16,16 @@ pub(crate) struct Key {
     pub(crate) mark: Mark,
 }
 
-/// How a legend shows a class.
+/// Form of a class in a legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     Area,
     Line,
-    /// A sign instead of a colour.
+    /// A sign in place of a colour.
     Sign(&'static str),
 }
 
-/// What a figure is called, and what it says to those who do not see it.
+/// Title of a figure, and its description for readers who cannot see the figure.
 pub(crate) struct Figure<'a> {
     pub(crate) id: &'a str,
     pub(crate) title: &'a str,
@@ -35,7 +34,7 @@ pub(crate) struct Figure<'a> {
     pub(crate) legend: Vec<Key>,
 }
 
-/// A figure that is drawn, to stand in a page or alone.
+/// A finished figure, for a page or a separate file.
 #[derive(Clone, Debug)]
 pub(crate) struct Drawing {
     pub(crate) id: String,
@@ -46,7 +45,7 @@ pub(crate) struct Drawing {
     pub(crate) marks: Markup,
 }
 
-/// A figure in a page; the legend stands above the drawing, never on it.
+/// Draws a figure in a page. The legend stands above the drawing, so that it covers no data.
 pub(crate) fn figure(markup: &mut Markup, figure: Figure<'_>, draw: impl FnOnce(&mut Markup)) {
     Drawing::of(figure, draw).show(markup);
 }
@@ -73,7 +72,7 @@ impl Drawing {
         }
     }
 
-    /// In a page.
+    /// Writes the figure into a page.
     pub(crate) fn show(&self, markup: &mut Markup) {
         markup.within("figure", &[("id", &self.id)], |markup| {
             markup.element("figcaption", &[], &self.title);
@@ -93,7 +92,7 @@ impl Drawing {
                 });
             }
             let frame = format!("0 0 {WIDTH} {}", short(self.height));
-            // What a narrow screen does not hold is scrolled, by keys too.
+            // A narrow screen scrolls the figure; `tabindex` makes that possible with the keyboard.
             let plot = [
                 ("class", "plot"),
                 ("role", "group"),
@@ -106,7 +105,7 @@ impl Drawing {
         });
     }
 
-    /// The drawing with the words that it has for those who do not see it.
+    /// Writes the drawing with its description for readers who cannot see the figure.
     pub(crate) fn svg(&self, markup: &mut Markup, attributes: &[(&'static str, &str)]) {
         let (title_id, description_id) = (
             format!("{}-title", self.id),
@@ -122,7 +121,7 @@ impl Drawing {
     }
 }
 
-/// The mark of a legend's entry, 24 by 14, from its upper left corner.
+/// Draws the mark of a legend's entry, 24 by 14, from the upper left corner.
 pub(crate) fn swatch(markup: &mut Markup, (x, y): (f64, f64), key: &Key) {
     match key.mark {
         Mark::Area => rectangle(markup, (x + 1.0, y + 1.0), (22.0, 12.0), &key.class),
@@ -146,8 +145,9 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// From `begin` to `end` for values of `from` to `to`.
+    /// Creates a linear scale from `begin` to `end` for values of `from` to `to`.
     pub(crate) fn linear((from, to): (f64, f64), (begin, end): (f64, f64)) -> Axis {
+        // An empty range would divide by zero in `at`.
         let to = if to > from { to } else { from + 1.0 };
         Axis {
             from,
@@ -158,8 +158,9 @@ impl Axis {
         }
     }
 
-    /// The same by decades, for values above zero.
+    /// Creates a scale by decades, for values above zero.
     pub(crate) fn logarithmic((from, to): (f64, f64), (begin, end): (f64, f64)) -> Axis {
+        // Zero has no logarithm.
         let from = from.max(1e-9).log10().floor();
         let to = to.max(1e-9).log10().ceil().max(from + 1.0);
         Axis {
@@ -181,7 +182,7 @@ impl Axis {
         self.begin + share * (self.end - self.begin)
     }
 
-    /// Round values.
+    /// Returns round values.
     pub(crate) fn ticks(&self) -> Vec<f64> {
         if self.logarithmic {
             let step = ((self.to - self.from) / 8.0).ceil().max(1.0) as usize;
@@ -194,12 +195,13 @@ impl Axis {
         let first = (self.from / step).ceil() as i64;
         (first..)
             .map(|tick| tick as f64 * step)
+            // Rounding must not drop the last tick.
             .take_while(|tick| *tick <= self.to + 1e-9 * step)
             .collect()
     }
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that is at least `wanted`.
+/// Returns the smallest of 1, 2, 5 times a power of ten that is at least `wanted`.
 fn round_step(wanted: f64) -> f64 {
     let power = 10f64.powf(wanted.max(1e-12).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
@@ -209,7 +211,8 @@ fn round_step(wanted: f64) -> f64 {
         .unwrap_or(wanted)
 }
 
-/// A rule across the figure at each tick of a vertical axis, with its number, and the axis' name.
+/// Draws a rule across the figure at each tick of a vertical axis, with its number, and the axis'
+/// name.
 pub(crate) fn vertical(markup: &mut Markup, axis: &Axis, (left, right): (f64, f64), name: &str) {
     for tick in axis.ticks() {
         let y = axis.at(tick);
@@ -219,7 +222,7 @@ pub(crate) fn vertical(markup: &mut Markup, axis: &Axis, (left, right): (f64, f6
     name_upwards(markup, (axis.begin + axis.end) / 2.0, name);
 }
 
-/// The name of a vertical axis, at the figure's left edge.
+/// Draws the name of a vertical axis, at the figure's left edge.
 pub(crate) fn name_upwards(markup: &mut Markup, middle: f64, name: &str) {
     let middle = short(middle);
     let turn = format!("rotate(-90 14 {middle})");
@@ -232,7 +235,7 @@ pub(crate) fn name_upwards(markup: &mut Markup, middle: f64, name: &str) {
     markup.element("text", &attributes, name);
 }
 
-/// The same for a horizontal axis whose rules go from `top` to `bottom`.
+/// Draws a horizontal axis with rules from `top` to `bottom`.
 pub(crate) fn horizontal(markup: &mut Markup, axis: &Axis, (top, bottom): (f64, f64), name: &str) {
     for tick in axis.ticks() {
         let x = axis.at(tick);
@@ -261,7 +264,7 @@ pub(crate) fn line(markup: &mut Markup, from: (f64, f64), to: (f64, f64), class:
     );
 }
 
-/// Through all points; where one is not a number the line is broken. A point alone is a ring.
+/// Draws a line through all points. NaN breaks the line. A point alone becomes a ring.
 pub(crate) fn polyline(
     markup: &mut Markup,
     points: impl IntoIterator<Item = (f64, f64)>,
@@ -292,7 +295,7 @@ pub(crate) fn path(markup: &mut Markup, way: &str, class: &str) {
     markup.element("path", &[("d", way), ("class", class)], "");
 }
 
-/// From its upper left corner, with its size.
+/// Draws a rectangle from its upper left corner.
 pub(crate) fn rectangle(
     markup: &mut Markup,
     (x, y): (f64, f64),
@@ -313,7 +316,7 @@ pub(crate) fn rectangle(
     );
 }
 
-/// Text; `class` says where the point is: `start`, `middle` or `end`.
+/// Draws text; `class` gives the position of the point: `start`, `middle` or `end`.
 pub(crate) fn label(markup: &mut Markup, (x, y): (f64, f64), class: &str, text: &str) {
     markup.element(
         "text",
@@ -322,7 +325,8 @@ pub(crate) fn label(markup: &mut Markup, (x, y): (f64, f64), class: &str, text: 
     );
 }
 
-/// A name that fits beside a chart: where names are long, what differs stands at their ends.
+/// Shortens a name for the space beside a chart. A long name keeps its ends, because names differ
+/// there.
 pub(crate) fn fitting(name: &str) -> String {
     let letters = name.chars().count();
     if letters <= NAME_MAX {
@@ -332,14 +336,15 @@ pub(crate) fn fitting(name: &str) -> String {
     format!("…{kept}")
 }
 
-/// A coordinate, to a tenth.
+/// Returns a coordinate, to a tenth.
 pub(crate) fn short(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
-/// A round value without needless decimals.
+/// Returns a round value without superfluous decimals.
 pub(crate) fn plain(value: f64) -> String {
+    // About ten significant digits hide the rounding of binary fractions.
     let digits = (9.0 - value.abs().max(1e-9).log10()).clamp(0.0, 12.0) as i32;
     let scale = 10f64.powi(digits);
     ((value * scale).round() / scale).to_string()

@@ -1,22 +1,22 @@
-//! Numbers of an answer, as the page shows them.
+//! Numbers of an answer in the page.
 //!
-//! Each stands in an element `data` whose value is the number to its last digit, as `--json`
-//! prints it; what is read is rounded.
+//! Each number stands in an element `data` with the complete number as value, as `--json` prints
+//! it. The visible text is rounded.
 
 use crate::markup::Markup;
 use fullstroke_measure::number;
 use serde_json::Number;
 
-/// How a number is read.
+/// Format of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// As it is, with three decimals or fewer.
+    /// Three decimals or fewer.
     Plain,
-    /// With its sign.
+    /// With a sign.
     Signed,
     /// A share, in per cent.
     Percent,
-    /// A share that may be very small.
+    /// A share with enough digits for very small values.
     Small,
     /// Bytes, in the decimal units of drives.
     Bytes,
@@ -43,20 +43,20 @@ impl Shown {
 /// One value of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
-    /// Nothing is known, or a number is none.
+    /// No value, or NaN.
     Nothing,
-    /// A number, as JSON prints it.
+    /// A number in the form of JSON.
     Number(Number),
     /// A text.
     Text(String),
     /// Several texts.
     Texts(Vec<String>),
-    /// Whether something holds.
+    /// True or false.
     Flag(bool),
 }
 
 impl Cell {
-    /// The value, if it is a number.
+    /// Returns the value if it is a number.
     pub(crate) fn float(&self) -> Option<f64> {
         match self {
             Cell::Number(number) => number.as_f64(),
@@ -64,7 +64,7 @@ impl Cell {
         }
     }
 
-    /// The number as JSON prints it; `null` if the cell holds none.
+    /// Returns the number in the form of JSON; `null` if the cell holds no number.
     pub(crate) fn as_json(&self) -> String {
         match self {
             Cell::Number(number) => number.to_string(),
@@ -72,7 +72,7 @@ impl Cell {
         }
     }
 
-    /// Whether there is nothing to show.
+    /// Returns true if there is nothing to show.
     fn is_empty(&self) -> bool {
         match self {
             Cell::Nothing => true,
@@ -81,7 +81,7 @@ impl Cell {
         }
     }
 
-    /// Whether it is text that may break.
+    /// Returns true for text that may break into lines.
     fn is_long(&self) -> bool {
         match self {
             Cell::Texts(_) => true,
@@ -90,12 +90,12 @@ impl Cell {
         }
     }
 
-    /// Whether it is read as a word.
+    /// Returns true if the cell shows a word.
     fn is_word(&self) -> bool {
         matches!(self, Cell::Text(_) | Cell::Flag(_))
     }
 
-    /// Writes it; a dash if there is nothing.
+    /// Writes the cell; a dash if there is nothing to show.
     pub(crate) fn show(&self, markup: &mut Markup, shown: Shown) {
         match self {
             Cell::Number(exact) => {
@@ -122,6 +122,7 @@ impl Cell {
 
 impl From<f64> for Cell {
     fn from(value: f64) -> Cell {
+        // JSON has no NaN and no infinity.
         Number::from_f64(value).map_or(Cell::Nothing, Cell::Number)
     }
 }
@@ -174,17 +175,17 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     }
 }
 
-/// Texts of more letters than this may break.
+/// Number of letters from which text may break into lines.
 const LONG: usize = 24;
 
-/// One column of a table: its heading, how its values are read, and what they are of a row.
+/// One column of a table: heading, format, and the value for a row.
 pub(crate) struct Column<'a, R: ?Sized> {
     heading: &'a str,
     shown: Shown,
     of: Box<dyn Fn(&R) -> Cell + 'a>,
 }
 
-/// A column.
+/// Creates a column.
 pub(crate) fn column<'a, R: ?Sized, C: Into<Cell>>(
     heading: &'a str,
     shown: Shown,
@@ -201,7 +202,7 @@ pub(crate) fn column<'a, R: ?Sized, C: Into<Cell>>(
 struct Used<'a, R: ?Sized> {
     column: &'a Column<'a, R>,
     cells: Vec<Cell>,
-    /// How all cells stand: texts at the left, of which long ones may break, and numbers at the right.
+    /// Alignment of all cells: text left, numbers right. Long text may break into lines.
     class: &'static str,
 }
 
@@ -221,8 +222,8 @@ impl<'a, R: ?Sized> Used<'a, R> {
     }
 }
 
-/// A table with a row for each item: its name, then the columns. Columns that are empty in all
-/// rows are left out.
+/// Writes a table with a row for each item: the name, then the columns. Columns that are empty in
+/// all rows are left out.
 pub(crate) fn table<R: ?Sized>(
     markup: &mut Markup,
     caption: &str,
@@ -268,7 +269,7 @@ pub(crate) fn table<R: ?Sized>(
     });
 }
 
-/// A table, if it has rows.
+/// Writes a table if there are rows.
 pub(crate) fn filled<R: ?Sized>(
     markup: &mut Markup,
     caption: &str,

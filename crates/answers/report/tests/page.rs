@@ -1,5 +1,5 @@
-//! What holds of every page: it says nothing that the answer does not, files cannot write tags
-//! into it, it is short, and its only script is its own.
+//! Properties of every page: all numbers come from the answer, files cannot inject tags, the page
+//! is short, and the only script is that of the crate.
 
 #![allow(
     clippy::too_many_lines,
@@ -191,7 +191,7 @@ fn of_ranked(candidates: Vec<Ranked>, verdict: String, reason: Option<&str>) -> 
 }
 
 fn ranking(names: &[&str], columns: usize) -> Ranking {
-    // Those that are far behind have no charts.
+    // Candidates far behind have no charts.
     let columns = |place: usize| if place < 20 { columns } else { 1 };
     let each = names
         .iter()
@@ -212,7 +212,7 @@ fn answer(found: Found<'_>) -> Answer<'_> {
     }
 }
 
-/// Claims of which some hold.
+/// Returns claims, some of which hold.
 fn claims(name: &str, claims: usize) -> Vec<Judged> {
     let claim = |number: usize| {
         let verdict = [Verdict::Holds, Verdict::Fragile, Verdict::DoesNotHold][number % 3];
@@ -271,14 +271,14 @@ fn figure(name: &str) -> Drawn {
     }
 }
 
-/// Names of studies, which [`of_studies`] borrows.
+/// Returns names of studies, which [`of_studies`] borrows.
 fn study_names(name: &str, studies: usize) -> Vec<String> {
     (0..studies)
         .map(|number| format!("{name}/{number}"))
         .collect()
 }
 
-/// Studies with claims of which some hold.
+/// Returns studies with claims, some of which hold.
 fn of_studies<'a>(name: &'a str, studies: &'a [String], of_each: usize) -> Vec<Checked<'a>> {
     let study = |study: &'a String| Checked {
         study,
@@ -304,7 +304,7 @@ fn page_of_studies(name: &str, studies: usize, of_each: usize, source: &Source) 
         verdict: Some(&verdict),
         checked: &checked,
     };
-    // `study check` prints no seconds.
+    // `study check` prints no wall-clock seconds.
     let answer = Answer {
         wall_s: None,
         ..answer(found)
@@ -319,7 +319,7 @@ fn source(text: &str) -> Source {
     }
 }
 
-/// The names of tags and attributes, as a browser finds them.
+/// Returns the names of tags and attributes as a browser parses them.
 fn tags(page: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = page;
@@ -348,7 +348,7 @@ fn tags(page: &str) -> Vec<String> {
     found
 }
 
-/// The numbers of an answer, as JSON writes them.
+/// Collects the numbers of an answer as JSON writes them.
 fn numbers(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Number(number) => _ = found.insert(number.to_string()),
@@ -358,7 +358,7 @@ fn numbers(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// What stands between `from` and `to`, each time.
+/// Returns the texts between `from` and `to`.
 fn between<'a>(text: &'a str, from: &'a str, to: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(from)
         .skip(1)
@@ -405,9 +405,9 @@ fn a_page_of_studies_shows_each_claim_with_the_numbers_of_the_answer() {
     let mut known = BTreeSet::new();
     numbers(&printed, &mut known);
     let shown: Vec<&str> = between(&page, "<data value=\"", "\"").collect();
-    // Obtained and half an interval of each claim, as it stands and changed.
+    // The obtained value and half an interval of each claim, in the study and in the variant.
     let of_claims = 2 * 2 * 6 * 2;
-    // And of two figures the values of ten lines, of which one was published.
+    // In addition the values of the ten lines of two figures; one of the lines was published.
     assert_eq!(shown.len(), of_claims + 2 * 2 * 4 * (2 * 10 + 1));
     assert!(
         shown.iter().all(|number| known.contains(*number)),
@@ -428,7 +428,8 @@ fn a_page_of_studies_shows_each_claim_with_the_numbers_of_the_answer() {
     let figures: Vec<&str> = between(&page, "<figure", "</figure>").collect();
     assert_eq!(figures.len(), 4);
     for figure in figures {
-        // Eight lines have looks of their own, and stand with the crosses in the legend above the drawing.
+        // Eight lines have styles of their own. The legend above the drawing contains them and the
+        // crosses.
         let (legend, drawing) = figure.split_once("role=\"img\"").unwrap();
         assert_eq!(legend.matches("<li>").count(), 9, "{legend}");
         assert!(
@@ -571,7 +572,7 @@ fn the_winner_has_all_its_charts_before_another_has_any() {
             (offsets..=offsets + 1).contains(&heat),
             "{candidates} candidates: {heat} maps, {offsets} offsets"
         );
-        // What is left out is said.
+        // The page says how many charts are left out.
         let left = candidates.min(40) - offsets;
         assert_eq!(
             page.contains(&format!("those of {left} candidates more")),
@@ -588,7 +589,7 @@ fn the_winner_has_all_its_charts_before_another_has_any() {
     }
 }
 
-/// A search of two candidates.
+/// Returns a search of two candidates.
 fn searched() -> MostRanking {
     let one = |name: &str, load: f64| {
         Borne::Load(FoundLoad {
@@ -675,7 +676,7 @@ fn the_main_figure_of_each_kind_of_answer_stands_alone() {
                 "{tag} is no tag of SVG"
             );
         }
-        // Each tag that is opened is closed, in its order.
+        // Each open tag must be closed in order.
         let mut open: Vec<&str> = Vec::new();
         for tag in between(&svg, "<", ">") {
             match tag.strip_prefix('/') {
@@ -1014,7 +1015,8 @@ proptest! {
         // Long names have no room below an abscissa.
         let alike = "a".repeat(name.chars().count());
         let harmless = tags(&page_of_studies(&alike, 2, 3, &source("a")));
-        // A question or a source may be empty, and a note without words is none.
+        // An empty name gives an empty question, source and note. The page leaves an empty note
+        // out.
         prop_assert!(name.is_empty() || hostile == harmless, "{name:?} changes the tags of studies");
     }
 }

@@ -1,15 +1,14 @@
-//! What of Rust sources a compiled crate is made of: their tokens without
-//! comments, spaces and modules of tests.
+//! Extracts the compiled parts of Rust sources: the tokens without comments, spaces and modules of
+//! tests.
 //!
-//! What is not understood counts, so that results are thrown away too often
+//! Text that the code does not understand counts as code. Results are therefore discarded too often
 //! rather than too rarely.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The code of a file: its tokens, each followed by a line feed. Left out are
-/// comments, spaces, commas before a closing bracket, and modules under
-/// `#[cfg(test)]`.
+/// Returns the code of a file: its tokens, each followed by a line feed. Comments, spaces, commas
+/// before a closing bracket, and modules under `#[cfg(test)]` are left out.
 pub fn code(text: &str) -> String {
     let tokens = without_modules_of_tests(&tokens(text)).0;
     let closes = |token: Option<&&str>| token.is_some_and(|token| [")", "]", "}"].contains(token));
@@ -23,8 +22,8 @@ pub fn code(text: &str) -> String {
     code
 }
 
-/// The files, and the folders below them, that the file at `path` declares as
-/// modules under `#[cfg(test)]`.
+/// Returns the files and folders of the modules that the file at `path` declares under
+/// `#[cfg(test)]`.
 pub fn files_of_tests(path: &Path, text: &str) -> BTreeSet<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let stem = path.file_stem().unwrap_or_default();
@@ -48,11 +47,12 @@ pub fn files_of_tests(path: &Path, text: &str) -> BTreeSet<PathBuf> {
 /// A module of tests in a file of its own.
 struct Declared<'a> {
     name: &'a str,
-    /// What its attribute `path` says.
+    /// Value of the attribute `path`.
     path: Option<&'a str>,
 }
 
-/// The tokens outside modules of tests, and those of these that are declared.
+/// Returns the tokens outside modules of tests, and the modules of tests that are declared without
+/// a body.
 fn without_modules_of_tests<'a>(tokens: &[&'a str]) -> (Vec<&'a str>, Vec<Declared<'a>>) {
     const CFG_TEST: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let (mut kept, mut declared) = (Vec::with_capacity(tokens.len()), Vec::new());
@@ -72,8 +72,8 @@ fn without_modules_of_tests<'a>(tokens: &[&'a str]) -> (Vec<&'a str>, Vec<Declar
     (kept, declared)
 }
 
-/// The module at the beginning of the tokens, if it is one: its declaration,
-/// unless its body stands here, and what follows it.
+/// Parses a module at the beginning of the tokens. Returns its declaration, unless the body
+/// follows, and the tokens after the module. `None` if there is no module.
 fn module<'a, 't>(mut tokens: &'t [&'a str]) -> Option<(Option<Declared<'a>>, &'t [&'a str])> {
     let mut path = None;
     while let ["#", rest @ ..] = tokens {
@@ -98,7 +98,7 @@ fn module<'a, 't>(mut tokens: &'t [&'a str]) -> Option<(Option<Declared<'a>>, &'
     }
 }
 
-/// How many tokens there are from an opening bracket to the one that closes it.
+/// Returns the number of tokens from an opening bracket to its closing bracket.
 fn bracketed(tokens: &[&str]) -> Option<usize> {
     let mut depth = 0_usize;
     for (index, token) in tokens.iter().enumerate() {
@@ -114,7 +114,7 @@ fn bracketed(tokens: &[&str]) -> Option<usize> {
     None
 }
 
-/// Words, literals, lifetimes and single signs, without comments and spaces.
+/// Returns words, literals, lifetimes and single signs, without comments and spaces.
 fn tokens(text: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -141,7 +141,7 @@ fn is_of_word(letter: char) -> bool {
     letter == '_' || letter.is_alphanumeric()
 }
 
-/// The length of a comment at the beginning, with those within it.
+/// Returns the length of a comment at the beginning, including nested comments.
 fn block_comment(text: &str) -> usize {
     let mut depth = 0;
     let mut at = 0;
@@ -163,7 +163,7 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a literal that begins and ends with `quote`.
+/// Returns the length of a literal that begins and ends with `quote`.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, letter) in text.char_indices().skip(1) {
@@ -190,7 +190,7 @@ fn word(text: &str) -> usize {
         .unwrap_or(text.len())
 }
 
-/// A word, a number, or a literal with a prefix (`b"`, `r#"`, `b'`).
+/// Returns the length of a word, a number, or a literal with a prefix (`b"`, `r#"`, `b'`).
 fn word_or_literal(text: &str) -> usize {
     let length = word(text);
     let (prefix, behind) = text.split_at(length);
@@ -203,8 +203,7 @@ fn word_or_literal(text: &str) -> usize {
     }
 }
 
-/// The length of what stands behind the `r` of a raw string; none if it is a
-/// raw identifier.
+/// Returns the length of a raw string without its leading `r`. `None` for a raw identifier.
 fn raw_string(text: &str) -> Option<usize> {
     let signs = text.find(|letter| letter != '#')?;
     let body = text[signs..].strip_prefix('"')?;

@@ -1,4 +1,4 @@
-//! The axes of a study, and the points that they span.
+//! The axes of a study and the points of their combinations.
 
 use crate::config::{AxisConfig, StudyConfig, ValueConfig};
 use crate::unknown::UnknownName;
@@ -8,26 +8,26 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// More points than this are taken for a mistake.
+/// Largest number of points. A larger number is probably a mistake.
 const POINTS_MAX: usize = 100_000;
 
-/// One thing that varies.
+/// A quantity that varies in a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Its name in expressions.
+    /// Name in expressions.
     pub name: String,
-    /// What it takes in turn.
+    /// Values of the axis.
     pub values: Vec<AxisValue>,
 }
 
 /// One value of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisValue {
-    /// Its name in expressions.
+    /// Name in expressions.
     pub name: String,
-    /// What it counts as in arithmetic.
+    /// Number of the value in arithmetic.
     pub number: Option<f64>,
-    /// A stack in place of the base stack.
+    /// Stack that replaces the base stack.
     pub stack: Option<PathBuf>,
     /// Keys of the stack file, as by `--set`.
     pub set: Vec<String>,
@@ -36,16 +36,16 @@ pub struct AxisValue {
 /// A name for some values of an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedSet {
-    /// Its name in expressions.
+    /// Name in expressions.
     pub name: String,
-    /// The axis' index.
+    /// Index of the axis.
     pub axis: usize,
-    /// Indices of its values.
+    /// Indices of the values.
     pub values: Vec<usize>,
 }
 
-/// The axes, names for parts of them, and the points of a study: for each, the
-/// index of its value on every axis.
+/// Axes, named sets of values, and points of a study. A point is the index of its value on every
+/// axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matrix {
     /// The axes.
@@ -56,7 +56,7 @@ pub struct Matrix {
     index: BTreeMap<Vec<usize>, usize>,
 }
 
-/// Some points: for each axis the values that are meant, `None` for all.
+/// A set of points: the permitted values of each axis, or `None` for all values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pattern(Vec<Option<Vec<usize>>>);
 
@@ -75,7 +75,7 @@ impl Pattern {
 }
 
 impl Matrix {
-    /// The points that a study file describes.
+    /// Builds the points of a study file.
     pub(crate) fn new(config: &StudyConfig) -> Result<Matrix, ConfigError> {
         let mut matrix = Matrix::default();
         for (index, axis) in config.axes.iter().enumerate() {
@@ -132,7 +132,7 @@ impl Matrix {
                 self.index.insert(point.clone(), self.points.len());
                 self.points.push(point.clone());
             }
-            // The next combination; the last axis varies fastest.
+            // Next combination; the last axis varies fastest.
             let Some(turning) = (0..point.len())
                 .rev()
                 .find(|&axis| point[axis] + 1 < self.axes[axis].values.len())
@@ -152,8 +152,7 @@ impl Matrix {
         patterns.iter().enumerate().map(read).collect()
     }
 
-    /// The points that a table of axis = value, list of values or name of a set
-    /// stands for.
+    /// Returns the points of a table of axis = value, list of values or name of a set.
     pub(crate) fn pattern(&self, keys: &Keys) -> Result<Pattern, ConfigError> {
         let mut meant = vec![None; self.axes.len()];
         for (name, value) in keys {
@@ -171,24 +170,24 @@ impl Matrix {
         Ok(Pattern(meant))
     }
 
-    /// The points, each by the index of its value on every axis.
+    /// Returns the points, each as the index of its value on every axis.
     pub fn points(&self) -> &[Vec<usize>] {
         &self.points
     }
 
-    /// The number of the point with these values, if it is one.
+    /// Returns the number of the point with these values; `None` if there is no such point.
     pub fn point(&self, values: &[usize]) -> Option<usize> {
         self.index.get(values).copied()
     }
 
-    /// Whether a point has these values, each given with its axis.
+    /// Returns true if a point has these values. Each element is an axis and a value.
     pub(crate) fn holds_any(&self, chosen: &[(usize, usize)]) -> bool {
         let all: usize = self.axes.iter().map(|axis| axis.values.len()).product();
         let fits = |point: &Vec<usize>| chosen.iter().all(|&(axis, value)| point[axis] == value);
         self.points.len() == all || self.points.iter().any(fits)
     }
 
-    /// The index of the axis called `name`.
+    /// Returns the index of the axis called `name`.
     pub(crate) fn axis(&self, name: &str) -> Result<usize, UnknownName> {
         self.axes
             .iter()
@@ -199,7 +198,7 @@ impl Matrix {
             })
     }
 
-    /// The axis and the values that the name of an axis or set stands for.
+    /// Returns the axis and the values of the axis or set called `name`.
     pub(crate) fn domain(&self, name: &str) -> Result<(usize, Vec<usize>), UnknownName> {
         if let Some(set) = self.sets.iter().find(|set| set.name == name) {
             return Ok((set.axis, set.values.clone()));
@@ -214,7 +213,7 @@ impl Matrix {
         Err(UnknownName::of("axis or set", name, &names))
     }
 
-    /// A point's values for people: `policy=greedy segments=8`.
+    /// Returns a point's values as text: `policy=greedy segments=8`.
     pub fn describe(&self, values: &[usize]) -> String {
         let each = self.axes.iter().zip(values);
         let each = each.map(|(axis, &value)| format!("{}={}", axis.name, axis.values[value].name));
@@ -245,7 +244,7 @@ impl Axis {
         })
     }
 
-    /// The index of the value called `name`.
+    /// Returns the index of the value called `name`.
     pub(crate) fn index(&self, name: &str) -> Result<usize, UnknownName> {
         self.values
             .iter()
@@ -260,7 +259,7 @@ impl Axis {
             })
     }
 
-    /// The indices of a value, or of a list of values, of a study file.
+    /// Returns the indices of a value, or of a list of values, of a study file.
     fn indices(&self, value: &Value) -> Result<Vec<usize>, UnknownName> {
         match value {
             Value::Array(values) => values
@@ -306,7 +305,7 @@ impl AxisValue {
     }
 }
 
-/// What is set where keys take a plain value.
+/// Returns the assignments for keys that take a plain value.
 pub(crate) fn assignments(
     key: Option<&String>,
     further: &[String],
@@ -330,7 +329,7 @@ pub(crate) fn assignments(
         .collect())
 }
 
-/// A value as expressions name it.
+/// Returns the name of a value in expressions.
 pub(crate) fn label(value: &Value) -> String {
     value
         .as_str()

@@ -1,4 +1,4 @@
-//! Which value of an axis is best, for each combination of the others.
+//! Finds the best value of an axis for each combination of the others.
 
 use crate::expression::{Data, Estimate};
 use crate::study::Study;
@@ -10,36 +10,35 @@ use std::collections::BTreeMap;
 /// The best value of an axis at one combination of the others.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Best {
-    /// The values of the other axes: `policy=greedy segments=8`; empty if there
-    /// are none.
+    /// Values of the other axes: `policy=greedy segments=8`; empty if there are none.
     pub others: String,
-    /// The value that gives the best metric.
+    /// Value with the best metric.
     pub best: String,
-    /// The metric there.
+    /// Metric of the best value.
     pub value: f64,
-    /// Half the width of its interval, if there is one.
+    /// Half the width of the interval of `value`, if there is one.
     pub ci_half_width: Option<f64>,
-    /// The next best value, and how far it is behind.
+    /// The next best value and its distance.
     pub runner_up: Option<RunnerUp>,
 }
 
-/// The value that comes next.
+/// The next best value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunnerUp {
-    /// Its name.
+    /// Name of the value.
     pub name: String,
-    /// Its metric less the best one.
+    /// Metric of this value less the best metric.
     pub difference: f64,
-    /// Half the width of the interval of the difference, seed by seed; it
-    /// does not allow for the best having been picked after the fact.
+    /// Half the width of the interval of the difference, seed by seed. The interval ignores that
+    /// the best value was chosen from the same data.
     pub ci_half_width: Option<f64>,
-    /// Whether the interval leaves zero out; `None` without an interval.
+    /// True if the interval does not contain zero; `None` without an interval.
     pub significant: Option<bool>,
 }
 
-/// The best value of the axis `over` by `metric`, for each combination of the
-/// other axes of which every point was run. Without a name the study's only
-/// axis of more than one value is meant.
+/// Returns the best value of the axis `over` by `metric`, for each combination of the other axes
+/// for which every point was run. Without a name, the study's only axis with more than one value is
+/// used.
 ///
 /// # Errors
 /// If there is no such axis.

@@ -1,4 +1,4 @@
-//! A study with its claims judged: what `study check` prints and pages show.
+//! A study with the verdicts on its claims, for `study check` and for pages.
 
 use crate::claims::Judged;
 use crate::figure::{Drawn, drawn};
@@ -12,35 +12,36 @@ use serde::Serialize;
 /// The claims of one study.
 #[derive(Clone, Debug, Serialize)]
 pub struct Checked<'a> {
-    /// Its id.
+    /// Id of the study.
     pub study: &'a str,
-    /// Its title.
+    /// Title of the study.
     pub title: &'a str,
-    /// What it asks.
+    /// Question of the study.
     pub question: &'a str,
-    /// What was published, and where.
+    /// Source: the publication and the place in it.
     pub source: &'a str,
-    /// What its verdicts were held against.
+    /// Seeds and free choices with which the verdicts were tested.
     pub tried: Vec<String>,
-    /// Its claims.
+    /// Claims of the study.
     pub claims: Vec<Judged>,
-    /// Its variants.
+    /// Variants of the study.
     pub variants: Vec<Changed<'a>>,
-    /// Its figures.
+    /// Figures of the study.
     pub figures: Vec<Drawn>,
 }
 
-/// The claims that a change touches, with one thing changed.
+/// The claims that a variant affects, judged in the variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct Changed<'a> {
-    /// What was changed.
+    /// Title of the variant.
     pub title: &'a str,
     /// The claims.
     pub claims: Vec<Judged>,
 }
 
 impl<'a> Checked<'a> {
-    /// The claims of the study number `index` of a run list, held against results and against what `record` has.
+    /// Judges the claims of study number `index` of a run list against the results and against
+    /// `record`.
     pub fn new(
         index: usize,
         study: &'a Study,

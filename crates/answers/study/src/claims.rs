@@ -1,4 +1,4 @@
-//! Claims: what was published, what was obtained, and whether it holds.
+//! Claims: published value, obtained value and verdict.
 
 use crate::axes::label;
 use crate::config::{Bound, ClaimConfig, ClaimKind, ExplainedConfig};
@@ -13,95 +13,96 @@ use fullstroke_contract::registry::read;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
 
-/// What was obtained goes by this name in all but `obtained` itself.
+/// Name of the obtained value in all expressions of a claim except `obtained` itself.
 pub(crate) const OBTAINED: &str = "obtained";
 
-/// What the explaining variant gives goes by this name in its `why`.
+/// Name of the explaining variant's value in the explanation's `why`.
 pub(crate) const RESTORED: &str = "restored";
 
-/// "Near" means: within a third of the published effect, unless the claim says.
+/// Default tolerance of "near": a third of the published effect.
 const NEAR: f64 = 1.0 / 3.0;
 
-/// A claim that was read and checked.
+/// A parsed and checked claim.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// As written.
+    /// The claim in the study file.
     pub config: ClaimConfig,
     obtained: Expression,
     shown: Option<Template>,
     rule: Rule,
     explained: Option<Explained>,
     supposed: Option<Template>,
-    /// The points that it may look at.
+    /// Points that the claim may read.
     pub(crate) touched: BTreeSet<usize>,
 }
 
-/// A variant that restores a statement, and what it shows.
+/// A variant in which the claim holds, with the explanation.
 #[derive(Clone, Debug)]
 struct Explained {
     variant: String,
     why: Template,
 }
 
-/// When a claim holds. Bounds are held against the estimate, not against its
-/// interval, which is shown beside it.
+/// Rule by which a claim holds. Bounds are compared with the estimate, not with its interval. The
+/// interval is only shown.
 #[derive(Clone, Debug)]
 enum Rule {
     Within(f64, f64),
-    /// No farther than this from the number.
+    /// Number and largest distance from the number.
     Near(f64, f64),
     Condition(Expression),
 }
 
-/// Whether a claim holds.
+/// Verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It does.
+    /// The claim holds.
     Holds,
-    /// It does as assumed, and not with other seeds or another free choice.
+    /// The claim holds with the study's assumptions, but not with other seeds or another free
+    /// choice.
     Fragile,
-    /// It does not.
+    /// The claim does not hold.
     DoesNotHold,
-    /// It does not, and a variant restores it.
+    /// The claim does not hold, but holds in the variant that explains the difference.
     DiffersExplained,
-    /// It holds, and the study explains why it does not.
+    /// The claim holds although the study explains why it should not.
     HoldsThoughExplained,
-    /// Points that it is about have no results yet.
+    /// Points of the claim have no results yet.
     NotRun,
-    /// Its expression has no value: it names a point that the study has not.
+    /// The expression has no value because it names a point outside the study.
     Broken,
 }
 
-/// A claim beside what was obtained.
+/// A claim with its obtained value and verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judged {
     /// The claim's name.
     pub id: String,
     /// The claim as a sentence.
     pub says: String,
-    /// The sentence of the source, and where it stands.
+    /// Quoted sentence of the source.
     pub quote: Option<String>,
-    /// Where it stands.
+    /// Place of the quote in the source.
     pub at: Option<String>,
-    /// Whether it is a claim of ours.
+    /// True if the claim is this project's own.
     pub ours: bool,
-    /// How it is to be read.
+    /// Kind of the claim.
     pub kind: ClaimKind,
-    /// What was published, in the units of what was obtained.
+    /// Published value, in the units of the obtained value.
     pub published: String,
-    /// When it holds, and whose bound that is.
+    /// Rule by which the claim holds, and origin of its bound.
     pub holds_if: String,
-    /// What was obtained, for people.
+    /// Obtained value as text.
     pub shown: String,
-    /// The number that was obtained, if it is one.
+    /// Obtained value if it is a number.
     pub obtained: Option<f64>,
-    /// Half the width of its interval, if there is one.
+    /// Half the width of the interval of `obtained`, if there is one.
     pub ci_half_width: Option<f64>,
-    /// Whether the claim holds.
+    /// Verdict on the claim.
     pub verdict: Verdict,
-    /// Why it does not, if that is shown or supposed; what is wrong, if it is broken.
+    /// Reason why the claim does not hold, proved or supposed. For a broken claim: the error.
     pub why: Option<String>,
-    /// What flips the verdict, as far as it was tried.
+    /// Tested settings that reverse the verdict.
     pub flips: Vec<String>,
 }
 
@@ -145,14 +146,14 @@ impl Claim {
         })
     }
 
-    /// The title of the variant that explains it, if the study says so.
+    /// Returns the title of the variant that explains the difference, if the study names one.
     pub(crate) fn explained_by(&self) -> Option<&str> {
         self.explained
             .as_ref()
             .map(|explained| explained.variant.as_str())
     }
 
-    /// Its expressions with their keys.
+    /// Returns the expressions with their keys.
     pub(crate) fn expressions(&self) -> Vec<(&'static str, &Expression)> {
         let condition = match &self.rule {
             Rule::Condition(condition) => Some(("holds", condition)),
@@ -177,8 +178,8 @@ impl Claim {
             .collect()
     }
 
-    /// What `data` make of it alone: whatever explains a difference, or flips
-    /// the verdict, does not count.
+    /// Judges the claim by `data` alone, without explanations and without settings that reverse the
+    /// verdict.
     pub fn judge_plainly(&self, study: &Study, data: &dyn Data) -> Judged {
         let mut judged = self.not_run();
         match self.obtain(study, data) {
@@ -204,8 +205,8 @@ impl Claim {
         judged
     }
 
-    /// What results make of it: as the study stands, in the variant that explains
-    /// a difference, and in what it was held against.
+    /// Judges the claim by the results of the study, of the variant that explains a difference, and
+    /// by the record of other settings.
     pub fn judge<'a>(
         &self,
         study: &'a Study,
@@ -242,7 +243,7 @@ impl Claim {
         judged
     }
 
-    /// An explanation stands only if the claim holds in its variant.
+    /// Adds the explanation, which counts only if the claim holds in its variant.
     fn explain<'a>(
         &self,
         explained: &Explained,
@@ -274,7 +275,7 @@ impl Claim {
         }
     }
 
-    /// Words about it with their numbers.
+    /// Fills a template with its numbers.
     fn say(
         &self,
         words: &Template,
@@ -294,7 +295,7 @@ impl Claim {
             .unwrap_or_else(|_| "a number in these words is missing".to_owned())
     }
 
-    /// What is known of it without results.
+    /// Returns the claim without results.
     pub(crate) fn not_run(&self) -> Judged {
         let config = &self.config;
         Judged {
@@ -315,7 +316,7 @@ impl Claim {
         }
     }
 
-    /// What was published, in the format of what was obtained.
+    /// Returns the published value in the format of the obtained value.
     fn published(&self) -> String {
         match self.config.published.as_f64() {
             Some(number) => self.write(number),
@@ -327,14 +328,14 @@ impl Claim {
         text::published(number, self.format())
     }
 
-    /// How what was obtained is written, and so all that is held against it.
+    /// Returns the format of the obtained value, which also applies to all values in comparison.
     fn format(&self) -> Option<Format> {
         self.shown
             .as_ref()
             .and_then(|shown| shown.format_of(OBTAINED))
     }
 
-    /// When it holds, and whose bound that is.
+    /// Returns the rule by which the claim holds, and the origin of its bound.
     fn holds_if(&self) -> String {
         let bounds = |low: String, high: String| match low == high {
             true => low,
@@ -385,7 +386,7 @@ impl Claim {
                 }
             },
         };
-        // What is no number holds nothing, whatever is compared with it.
+        // A value that is not finite proves nothing, even if the comparison is true.
         let measured = !matches!(&value, Value::Number(number) if !number.mean().is_finite());
         Ok((value, shown, holds && measured))
     }
@@ -446,7 +447,7 @@ impl Serialize for Verdict {
 }
 
 impl Verdict {
-    /// As JSON has it.
+    /// Returns the name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -459,7 +460,7 @@ impl Verdict {
         }
     }
 
-    /// As in tables.
+    /// Returns the name in tables.
     pub fn text(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -472,7 +473,7 @@ impl Verdict {
         }
     }
 
-    /// Whether a check may pass over it.
+    /// Returns true if a check accepts the verdict.
     pub fn passes(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! The study file, as it is written.
+//! The study file as written.
 
 use crate::expression::CONFIDENCE;
 use fullstroke_contract::registry::Keys;
@@ -8,55 +8,59 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// One study: a question, the points that answer it, and what was published.
+/// One study: a question, the points that answer the question, and the published claims.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StudyConfig {
     /// One line for people.
     pub title: String,
-    /// What is asked.
+    /// Question of the study.
     pub question: String,
-    /// Where it was answered first: paper, section, figure or table.
+    /// Source of the published answer: paper, section, figure or table.
     pub source: String,
-    /// What a reader of the results has to know; Markdown, numbers of the results as expressions in braces.
+    /// Notes for readers of the results, in Markdown. Expressions in braces stand for numbers of
+    /// the results.
     pub notes: Option<String>,
-    /// Where its section stands on the page of its folder: in ascending order, those without one last.
+    /// Position of the study's section on the page of its folder. Sections without a position come
+    /// last.
     pub order: Option<u32>,
     /// The base stack, relative to the study file. A study without points needs none.
     pub stack: Option<PathBuf>,
-    /// Keys of the stack file that every point sets, as by --set.
+    /// Keys of the stack file for every point, as by --set.
     #[serde(default)]
     pub set: Vec<String>,
-    /// How many seeds each point is run with.
+    /// Number of seeds of each point.
     #[serde(default = "one")]
     pub replications: u32,
-    /// The confidence of its intervals over seeds, between 0.5 and 1; that of an interval within a run is 0.95.
+    /// Confidence of intervals over seeds, between 0.5 and 1. The confidence of an interval within
+    /// a run is 0.95.
     #[serde(default = "confidence", skip_serializing_if = "is_usual")]
     pub confidence: f64,
-    /// The first seed; the others follow it.
+    /// First seed; the other seeds follow one by one.
     #[serde(default = "first_seed")]
     pub seed: u64,
-    /// Numbers that are kept beside the metrics of `compare --by`, by their path in the report: `groups[reader].mb_per_s`,
-    /// `processes[0].mb_per_s`; `windows.latency_ms.p50` and others by windows of arrivals, `predicted.mean_w` and others by the
-    /// equations of `fullstroke predict`. The first metric is the one that `mean(...)` means.
+    /// Further numbers besides the metrics of `compare --by`, by their path in the report:
+    /// `groups[reader].mb_per_s`, `processes[0].mb_per_s`. `windows.latency_ms.p50` and similar
+    /// paths are values by windows of arrivals. `predicted.mean_w` and similar paths come from the
+    /// equations of `fullstroke predict`. `mean(...)` uses the first metric.
     #[serde(default)]
     pub metrics: Vec<String>,
-    /// Whether it takes only seconds, so that tests run it.
+    /// True if the study takes only seconds, so that tests run the study.
     #[serde(default)]
     pub short: bool,
-    /// What varies; the points are all combinations, the last axis varying fastest.
+    /// Axes. The points are all combinations; the last axis varies fastest.
     #[serde(default)]
     pub axes: Vec<AxisConfig>,
-    /// Only these points, each a table of axis = value, list of values or name of a set; an axis that is not named takes
-    /// all its values.
+    /// Only these points, each a table of axis = value, list of values or name of a set. An axis
+    /// without an entry takes all its values.
     #[serde(default)]
     #[schemars(with = "Vec<BTreeMap<String, Value>>")]
     pub points: Vec<Keys>,
-    /// All but these points, written as those of `points`.
+    /// Points to leave out, in the format of `points`.
     #[serde(default)]
     #[schemars(with = "Vec<BTreeMap<String, Value>>")]
     pub exclude: Vec<Keys>,
-    /// Keys that only some points set: for what depends on more than one axis.
+    /// Keys for some points only, for settings that depend on more than one axis.
     #[serde(default)]
     pub settings: Vec<SettingConfig>,
     /// Names for some values of an axis.
@@ -65,51 +69,52 @@ pub struct StudyConfig {
     /// Names for expressions, with or without parameters: `"gain(a, l)" = "..."`.
     #[serde(default)]
     pub define: BTreeMap<String, String>,
-    /// What was published, and when it is held to be reproduced.
+    /// Published claims and the rules by which they are reproduced.
     #[serde(default)]
     pub claims: Vec<ClaimConfig>,
-    /// Sentences of the source that cannot be tested here.
+    /// Untestable sentences of the source.
     #[serde(default)]
     pub untestable: Vec<UntestableConfig>,
-    /// One thing changed; every claim that it touches is looked at then.
+    /// Variants of the study with one change each. Every claim that a variant affects is judged in
+    /// the variant.
     #[serde(default)]
     pub variants: Vec<VariantConfig>,
-    /// What the source leaves open, and what else could have been taken.
+    /// Choices that the source leaves open, with the alternatives.
     #[serde(default)]
     pub free: Vec<FreeConfig>,
-    /// A file, relative to the study file, with further `[[free]]`: what several studies have in common.
+    /// File, relative to the study file, with further `[[free]]` that several studies share.
     pub choices: Option<PathBuf>,
-    /// What is drawn.
+    /// Charts of the results.
     #[serde(default)]
     pub figures: Vec<FigureConfig>,
 }
 
-/// One thing that varies.
+/// A quantity that varies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AxisConfig {
-    /// Its name in expressions.
+    /// Name in expressions.
     pub name: String,
-    /// The key of the stack file that takes the values in turn.
+    /// Key of the stack file for the values.
     pub key: Option<String>,
-    /// Further keys that take the same values.
+    /// Further keys with the same values.
     #[serde(default)]
     pub keys: Vec<String>,
-    /// Stands behind each number when it is set: `us`, `KiB`.
+    /// Unit appended to each number: `us`, `KiB`.
     pub unit: Option<String>,
     /// A number, text or truth for the key; or a table `{ name, number, stack, set }`.
     pub values: Vec<Value>,
 }
 
-/// A value of an axis that sets more than one key, or chooses another stack.
+/// A value of an axis that sets several keys, or chooses another stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ValueConfig {
-    /// Its name in expressions.
+    /// Name in expressions.
     pub name: String,
-    /// What it counts as in arithmetic.
+    /// Number of the value in arithmetic.
     pub number: Option<f64>,
-    /// A stack in place of the base stack, relative to the study file.
+    /// Stack that replaces the base stack, relative to the study file.
     pub stack: Option<PathBuf>,
     /// Keys of the stack file, as by --set.
     #[serde(default)]
@@ -120,165 +125,167 @@ pub struct ValueConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetConfig {
-    /// Its name in expressions.
+    /// Name in expressions.
     pub name: String,
-    /// The axis.
+    /// Name of the axis.
     pub axis: String,
-    /// Some of its values.
+    /// Values of the set.
     pub values: Vec<Value>,
 }
 
-/// Keys that only some points set.
+/// Keys for some points only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SettingConfig {
-    /// The points, written as those of `points`.
+    /// The points, in the format of `points`.
     #[schemars(with = "BTreeMap<String, Value>")]
     pub at: Keys,
-    /// Keys of the stack file, as by --set; they come after those of the axes.
+    /// Keys of the stack file, as by --set. These keys are set after those of the axes.
     pub set: Vec<String>,
 }
 
-/// How a claim is to be read.
+/// Kind of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ClaimKind {
     /// The published number itself, to the digits printed.
     Exact,
-    /// A number of about that size.
+    /// A number of about the published size.
     Near,
     /// An order, a sign, a trend.
     Shape,
 }
 
-/// What was published, and when it is held to be reproduced.
+/// A published claim and the rule by which it is reproduced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimConfig {
-    /// Its name, unique in the study.
+    /// Name, unique in the study.
     pub id: String,
     /// The claim as a sentence.
     pub says: String,
-    /// The sentence of the source, or the part of it, that is tested; every claim has one but those of ours.
+    /// Quoted sentence of the source, or the tested part. Every claim needs a quote unless `ours`
+    /// is true.
     pub quote: Option<String>,
-    /// Where it stands: `section 5.1.1`, `table 3.2`.
+    /// Place of the quote: `section 5.1.1`, `table 3.2`.
     pub at: Option<String>,
-    /// Whether it is a claim of ours, which the source does not make.
+    /// True if the claim is this project's own and not made by the source.
     #[serde(default)]
     pub ours: bool,
-    /// The published number, or what was published in words.
+    /// Published number, or the published statement in words.
     pub published: Value,
-    /// How it is to be read.
+    /// Kind of the claim.
     pub kind: ClaimKind,
-    /// The expression that gives what was obtained.
+    /// Expression of the obtained value.
     pub obtained: String,
-    /// How that is printed: text with expressions in braces, `{min(...):percent} to {max(...):percent}`. A published
-    /// number is printed in the format of `obtained` there.
+    /// Format of the obtained value: text with expressions in braces, `{min(...):percent} to
+    /// {max(...):percent}`. A published number is printed in the format of `obtained` there.
     pub shown: Option<String>,
-    /// It holds if what was obtained lies within these bounds.
+    /// Bounds: the claim holds if the obtained value lies between both.
     pub within: Option<[f64; 2]>,
-    /// It holds if what was obtained differs from the published number by no more than this share of `effect`.
+    /// Tolerance: the claim holds if the obtained value differs from the published number by no
+    /// more than this share of `effect`.
     pub tolerance: Option<f64>,
-    /// The published effect; the published number unless said.
+    /// Published effect. Default: the published number.
     pub effect: Option<f64>,
-    /// It holds if this expression is true; `obtained` names what was obtained.
+    /// Condition: the claim holds if this expression is true. `obtained` is the obtained value.
     pub holds: Option<String>,
-    /// Whose the bound is.
+    /// Origin of the bound.
     #[serde(default)]
     pub bound: Bound,
-    /// Why it does not hold, shown by a variant in which it does.
+    /// Explanation of a claim that does not hold, proved by a variant in which the claim holds.
     #[schemars(with = "Option<ExplainedConfig>")]
     pub explained: Option<Value>,
-    /// What is thought to be the reason where no variant shows it; decides nothing. Numbers of the results as expressions
-    /// in braces.
+    /// Supposed reason without a variant as proof; does not change the verdict. Expressions in
+    /// braces stand for numbers of the results.
     pub supposed: Option<String>,
 }
 
-/// Whose the bound of a claim is.
+/// Origin of a claim's bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Bound {
-    /// The quoted sentence gives it.
+    /// The quoted sentence gives the bound.
     Quoted,
-    /// It is ours.
+    /// The bound is this project's own.
     #[default]
     Ours,
 }
 
-/// An explanation: in the variant the claim holds.
+/// An explanation: the claim holds in the variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExplainedConfig {
-    /// The title of the variant that restores the statement.
+    /// Title of the variant in which the claim holds.
     pub variant: String,
-    /// What the difference is; numbers of the results as expressions in braces.
+    /// Description of the difference. Expressions in braces stand for numbers of the results.
     pub why: String,
 }
 
-/// A sentence of the source that cannot be tested here.
+/// An untestable sentence of the source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UntestableConfig {
-    /// The sentence, or the part of it.
+    /// The sentence, or a part of the sentence.
     pub quote: String,
-    /// Where it stands.
+    /// Place of the sentence in the source.
     pub at: String,
-    /// Why it cannot be tested.
+    /// Reason why the sentence cannot be tested.
     pub why: String,
 }
 
-/// One thing changed.
+/// One change to the study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VariantConfig {
-    /// What is changed, for people; unique in the study.
+    /// Description of the change; unique in the study.
     pub title: String,
-    /// Keys of the stack file that every point sets then, as by --set; they come last.
+    /// Keys of the stack file for every point of the variant, as by --set. These keys are set last.
     #[serde(default)]
     pub set: Vec<String>,
-    /// Keys that only some points set then.
+    /// Keys for some points of the variant only.
     #[serde(default)]
     pub settings: Vec<SettingConfig>,
 }
 
-/// What the source leaves open, and what else could have been taken.
+/// A choice that the source leaves open, with the alternatives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FreeConfig {
-    /// What is chosen, for people; unique in the study.
+    /// Name of the choice; unique in the study.
     pub name: String,
-    /// What the study takes.
+    /// Value in the study.
     pub taken: String,
-    /// What the source says of it, or that it says nothing; why this was taken.
+    /// Statement of the source about the choice, or its silence, and the reason for the value.
     pub why: String,
-    /// When it was chosen: before or after which results had been seen.
+    /// Time of the choice: before or after which results were known.
     pub chosen: String,
-    /// The key of the stack file that takes the other values in turn.
+    /// Key of the stack file for the alternatives.
     pub key: Option<String>,
-    /// Further keys that take the same values.
+    /// Further keys with the same values.
     #[serde(default)]
     pub keys: Vec<String>,
-    /// Stands behind each number when it is set: `us`, `KiB`.
+    /// Unit appended to each number: `us`, `KiB`.
     pub unit: Option<String>,
-    /// What else could have been taken: a number, text or truth for the key; or a table `{ name, set, settings }`.
+    /// Alternatives: a number, text or truth for the key; or a table `{ name, set, settings }`.
     pub values: Vec<Value>,
 }
 
-/// Another value of a free choice that sets more than one key.
+/// Another value of a free choice that sets several keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FreeValueConfig {
-    /// Its name, for people.
+    /// Name of the value.
     pub name: String,
-    /// Keys of the stack file, as by --set; they come last.
+    /// Keys of the stack file, as by --set. These keys are set last.
     #[serde(default)]
     pub set: Vec<String>,
-    /// Keys that only some points set.
+    /// Keys for some points only.
     #[serde(default)]
     pub settings: Vec<SettingConfig>,
 }
 
-/// Choices that several studies have in common.
+/// Choices of several studies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChoicesConfig {
@@ -291,25 +298,26 @@ pub struct ChoicesConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FigureConfig {
-    /// Names the file.
+    /// Name of the figure's file.
     pub id: String,
-    /// Stands above it.
+    /// Title above the figure.
     pub title: String,
     /// The axis along the abscissa.
     pub x: String,
-    /// The axis or set that gives one line for each value.
+    /// Axis or set with one line for each value.
     pub series: Option<String>,
-    /// What is drawn: an expression in which the names of `x` and `series` are variables.
+    /// Expression of the ordinate, in which the names of `x` and `series` are variables.
     pub y: String,
-    /// What stands at the abscissa; the axis' name unless said.
+    /// Label of the abscissa. Default: the axis' name.
     pub x_label: Option<String>,
-    /// What stands at the ordinate; the expression unless said.
+    /// Label of the ordinate. Default: the expression.
     pub y_label: Option<String>,
-    /// What to see in it; numbers of the results as expressions in braces.
+    /// Caption. Expressions in braces stand for numbers of the results.
     pub caption: Option<String>,
-    /// Whether the ordinate begins at zero; unless said, where the smallest value is less than half of the largest.
+    /// True if the ordinate begins at zero. Default: true if the smallest value is less than half
+    /// of the largest.
     pub zero: Option<bool>,
-    /// Published points, laid over.
+    /// Published points, drawn on top.
     #[serde(default)]
     pub published: Vec<PublishedConfig>,
 }
@@ -318,14 +326,15 @@ pub struct FigureConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedConfig {
-    /// The value of the series' axis that they belong to.
+    /// Value of the series' axis for these points.
     pub series: Option<Value>,
     /// Pairs of a value of the abscissa's axis and a number.
     pub points: Vec<(Value, f64)>,
 }
 
 impl StudyConfig {
-    /// What its verdicts follow from, as text: the file without what stands in it for people only.
+    /// Returns the part of the file that determines the verdicts, as text, without the prose for
+    /// readers.
     pub(crate) fn substance(&self) -> String {
         let mut bare = self.clone();
         (bare.title, bare.question, bare.source) = Default::default();
@@ -335,7 +344,7 @@ impl StudyConfig {
             (claim.says, claim.quote, claim.at, claim.shown) = Default::default();
             (claim.bound, claim.ours, claim.explained, claim.supposed) = Default::default();
         }
-        // A file that was read can be written.
+        // Serializing cannot fail, because the value was deserialized before.
         serde_json::to_string(&bare).unwrap_or_default()
     }
 }
@@ -352,7 +361,8 @@ fn confidence() -> f64 {
     CONFIDENCE
 }
 
-/// What is usual is not written, so that it is not part of a study's substance.
+/// Returns true for the default confidence. The default is not written, so that it does not change
+/// a study's substance.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_usual(confidence: &f64) -> bool {
     *confidence == CONFIDENCE

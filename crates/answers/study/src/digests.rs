@@ -1,4 +1,4 @@
-//! What results are kept under.
+//! Keys of results in the store.
 
 use crate::study::hex;
 use fullstroke_stack::{Stack, StackError};
@@ -9,17 +9,17 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// Digests of stacks with their traces, each of which is read once.
+/// Digests of stacks and their traces. Each trace is read once.
 #[derive(Debug, Default)]
 pub struct Digests {
     traces: Mutex<BTreeMap<PathBuf, String>>,
 }
 
 impl Digests {
-    /// What a stack's results are kept under: its own digest, and that of its trace.
+    /// Returns the key of a stack's results: the digest of the stack and that of its trace.
     ///
     /// # Errors
-    /// A trace that cannot be read.
+    /// An unreadable trace.
     pub fn of(&self, stack: &Stack) -> Result<String, StackError> {
         let Some(trace) = stack.trace_file() else {
             return Ok(stack.digest().to_owned());

@@ -1,4 +1,4 @@
-//! What can go wrong with a study.
+//! Errors of studies.
 
 use crate::metrics::PathError;
 use fullstroke_lab::LabError;
@@ -8,32 +8,32 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why studies could not be read, run or shown.
+/// Reason why studies could not be read, run or shown.
 #[derive(Debug, Error)]
 pub enum StudyError {
     /// A study or stack file cannot be used.
     #[error(transparent)]
     File(#[from] StackError),
-    /// A point of a study has a stack that cannot be used.
+    /// The stack of a point cannot be used.
     #[error("{study}, {point}: {error}")]
     Point {
-        /// The study's id.
+        /// Id of the study.
         study: String,
-        /// The point's values.
+        /// Values of the point.
         point: String,
-        /// What is wrong with its stack.
+        /// Error of the stack.
         error: Box<StackError>,
     },
-    /// No study is called so.
+    /// There is no study of this name.
     #[error("there is no study `{name}` in {}{nearest}; known: {known}", folder.display())]
     Unknown {
-        /// What was asked for.
+        /// Requested name.
         name: String,
-        /// Where studies are looked for.
+        /// Folder of the studies.
         folder: PathBuf,
-        /// The nearest one.
+        /// Nearest name.
         nearest: String,
-        /// All that there are.
+        /// All names.
         known: String,
     },
     /// A run broke off.
@@ -42,25 +42,25 @@ pub enum StudyError {
     /// A results file cannot be read or written.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// A results file is not as it was written.
+    /// A results file is damaged.
     #[error("{} is no sound file of results ({problem}); delete it, and `fullstroke study run` does its runs again", file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
-        /// What was found.
+        /// Description of the damage.
         problem: String,
     },
     /// Some runs broke off.
     #[error("{failed} of {runs} runs failed, the others are kept; the first: {first}")]
     Runs {
-        /// How many broke off.
+        /// Number of failed runs.
         failed: usize,
-        /// How many there were.
+        /// Number of runs.
         runs: usize,
-        /// Why the first of them did.
+        /// First error.
         first: Box<StudyError>,
     },
-    /// What is to be run here is not what was asked for there.
+    /// The stack differs between the machine of the request and the machine of the run.
     #[error(
         "{name}: the stack, its drives or its trace are others here than where it was asked for; expected the same files at the same paths"
     )]
@@ -73,56 +73,56 @@ pub enum StudyError {
     Elsewhere {
         /// The run.
         name: String,
-        /// What was said there.
+        /// Message of the remote machine.
         problem: String,
     },
-    /// A path among the metrics leads nowhere.
+    /// A path among the metrics has no value.
     #[error("{study}: `metrics`: {source}")]
     Metric {
-        /// The study's id.
+        /// Id of the study.
         study: String,
-        /// Which part of the path leads nowhere.
+        /// Missing part of the path.
         source: PathError,
     },
     /// Another process is writing.
     #[error("another run is writing to {}; wait until it has ended, or give another folder by --results", folder.display())]
     InUse {
-        /// The results' folder.
+        /// Folder of the results.
         folder: PathBuf,
     },
-    /// The host refused.
+    /// The operating system reported an error.
     #[error("cannot {what} `{}`: {source}", path.display())]
     Host {
-        /// What was tried.
+        /// Attempted operation.
         what: &'static str,
-        /// On what.
+        /// Path of the operation.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A record of what claims were held against cannot be read.
+    /// The record of tested settings cannot be read.
     #[error("{} is no record of what claims were held against ({problem}); delete it, and `fullstroke study check --seeds 1 --vary-free --record` writes another", file.display())]
     HeldOut {
         /// The file.
         file: PathBuf,
-        /// What was found.
+        /// Description of the damage.
         problem: String,
     },
     /// A chart could not be drawn.
     #[error("cannot draw {figure}: {message}")]
     Figure {
-        /// Which one.
+        /// Name of the chart.
         figure: String,
-        /// What the chart library said.
+        /// Message of the chart library.
         message: String,
     },
 }
 
 impl StudyError {
-    /// What came of so many runs, of which some may have failed.
+    /// Returns an error if some of `runs` runs failed.
     ///
     /// # Errors
-    /// How many failed, and the first of them.
+    /// The number of failed runs, and the first error.
     pub fn of_runs(
         failures: impl IntoIterator<Item = StudyError>,
         runs: usize,

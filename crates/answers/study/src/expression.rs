@@ -1,26 +1,26 @@
 //! Expressions over the results of a study.
 //!
-//! | form | what |
+//! | form | meaning |
 //! |---|---|
-//! | `mb_per_s(scheduler=FIFO, load=32)` | a metric at one point; an axis that is not named takes the variable of its own name, or its only value |
+//! | `mb_per_s(scheduler=FIFO, load=32)` | a metric at one point; an axis without an entry takes the variable of its own name, or its only value |
 //! | `mean(policy=xpwt, segments=8)` | the study's first metric, over all points with these values; so `min`, `max`, `sum` |
 //! | `min(a in array, l in load where l > 32: ...)` | over the values of axes or sets: `min`, `max`, `mean`, `sum`, `count`, `all`, `any`, `first`, `last`, `argmin`, `argmax` |
 //! | `abs(x)`, `if(c, x, y)`, `default(x, y)`, `low(x)`, `high(x)`, ... | functions |
 //! | `+ - * /`, `< <= > >= == !=`, `and or not` | as usual |
 //!
-//! A number carries one value for each seed. Arithmetic is done seed by seed, so
-//! that what two points of one seed have in common drops out of their difference
-//! or ratio; the interval is that of Student's t over the seeds (95 %). With one
-//! replication it is that of the metric within its run (batch means), and those
-//! of two runs are taken as independent: wide rather than narrow, because runs
-//! of one seed share their random numbers. Comparisons are between estimates.
+//! A number carries one value for each seed. Arithmetic is done seed by seed, so the common part of
+//! two points with one seed drops out of their difference or ratio. The interval is that of
+//! Student's t over the seeds (95 %). With one replication the interval is that of the metric
+//! within its run (batch means). The intervals of two runs are combined as if independent. The
+//! result is wide rather than narrow, because runs with one seed share their random numbers.
+//! Comparisons are between estimates.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `lexer.rs`, `parser.rs` | from text to a tree |
 //! | `estimate.rs` | numbers with their intervals |
 //! | `functions.rs` | the registry of functions |
-//! | `names.rs` | whether every name is known |
+//! | `names.rs` | the check that every name is known |
 //! | `evaluate.rs`, `lookup.rs`, `aggregate.rs` | from a tree to a value |
 
 mod aggregate;
@@ -45,7 +45,7 @@ use std::ops::Range;
 /// A parsed expression and its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
-    /// As written.
+    /// The expression as written.
     pub text: String,
     pub(crate) root: Node,
 }
@@ -53,15 +53,15 @@ pub struct Expression {
 /// A name for an expression, with or without parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
-    /// Its name.
+    /// Name of the definition.
     pub name: String,
-    /// The names of its parameters.
+    /// Names of the parameters.
     pub parameters: Vec<String>,
-    /// What it stands for.
+    /// Expression behind the name.
     pub body: Expression,
 }
 
-/// A part of an expression, and the bytes that it was written with.
+/// A part of an expression with its range of bytes in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
@@ -84,7 +84,7 @@ pub(crate) enum Kind {
     Each(Box<Each>),
 }
 
-/// An axis that is fixed.
+/// An axis with a fixed value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Selector {
     pub(crate) axis: String,
@@ -125,14 +125,14 @@ pub(crate) enum Operator {
     Or,
 }
 
-/// What is wrong with an expression, and where.
+/// An error in an expression and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionError {
-    /// The expression, or the definition that it uses, as written.
+    /// Text of the expression, or of the definition with the error.
     pub text: String,
-    /// The bytes that are meant.
+    /// Range of bytes of the error.
     pub span: Range<usize>,
-    /// What was found, what was expected.
+    /// Message with the found and the expected part.
     pub message: String,
 }
 
@@ -149,7 +149,7 @@ impl ExpressionError {
         }
     }
 
-    /// The column where it begins, from 1, in characters.
+    /// Returns the column of the error, from 1, in characters.
     pub fn column(&self) -> usize {
         self.text
             .get(..self.span.start)
@@ -160,7 +160,7 @@ impl ExpressionError {
 impl fmt::Display for ExpressionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let column = self.column();
-        // Line breaks would part the text from its carets.
+        // A line break would separate the text from the carets below the error.
         let line: String = self
             .text
             .chars()

@@ -1,4 +1,4 @@
-//! Charts of results, published points laid over.
+//! Charts of results, with published points on top.
 
 use crate::StudyTable;
 use crate::axes::label;
@@ -8,7 +8,7 @@ use crate::study::Study;
 use fullstroke_measure::Metric;
 use serde::Serialize;
 
-/// The figures of a study without those whose results are missing, for whoever draws them otherwise.
+/// Returns the numbers of a study's figures, except figures with missing results.
 pub fn drawn(study: &Study, results: &StudyTable<'_>) -> Vec<Drawn> {
     let figures = (0..study.figures.len()).filter_map(|number| {
         let caption = study.captions[number]
@@ -22,26 +22,26 @@ pub fn drawn(study: &Study, results: &StudyTable<'_>) -> Vec<Drawn> {
 /// The numbers of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Drawn {
-    /// The figure's id in its study.
+    /// Id of the figure in its study.
     pub id: String,
-    /// What stands above it.
+    /// Title above the figure.
     pub title: String,
-    /// What stands at the abscissa.
+    /// Label of the abscissa.
     pub x: String,
-    /// What stands at the ordinate.
+    /// Label of the ordinate.
     pub y: String,
-    /// What stands below it.
+    /// Caption below the figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
-    /// From where to where the ordinate reaches.
+    /// Range of the ordinate.
     pub ordinate: Ends,
-    /// What stands below the abscissa, and where.
+    /// Labels below the abscissa, with their positions.
     pub ticks: Vec<Tick>,
     /// The lines.
     pub lines: Vec<DrawnLine>,
 }
 
-/// Of an axis.
+/// Ends of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ends {
     /// The lower end.
@@ -50,40 +50,40 @@ pub struct Ends {
     pub high: f64,
 }
 
-/// Of the abscissa.
+/// A label of the abscissa.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tick {
-    /// The place on the abscissa.
+    /// Position on the abscissa.
     pub at: f64,
-    /// What stands there.
+    /// Text of the label.
     pub name: String,
 }
 
 /// A line, with a point for each tick.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DrawnLine {
-    /// Empty where there is but one.
+    /// Name of the line; empty if there is only one line.
     pub name: String,
     /// The points.
     pub points: Vec<DrawnPoint>,
 }
 
-/// What a study has at a tick, and what was published there.
+/// Value of the study at a tick, and the published value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DrawnPoint {
-    /// The value; `None` where the study has no point.
+    /// Value; `None` if the study has no such point.
     pub value: Option<f64>,
-    /// Half the width of its interval.
+    /// Half the width of the interval of `value`.
     pub ci_half_width: Option<f64>,
     /// The published value.
     pub published: Option<f64>,
 }
 
-/// One chart's numbers, for whoever draws it.
+/// The numbers of a chart, without a style.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     config: FigureConfig,
-    /// What stands below the abscissa, and where.
+    /// Labels below the abscissa, with their positions.
     pub(crate) ticks: Vec<(f64, String)>,
     pub(crate) lines: Vec<Line>,
 }
@@ -92,29 +92,29 @@ pub struct Figure {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     pub(crate) name: String,
-    /// The same with the axis that it is a value of; a value alone does not say of what.
+    /// Name with the axis of the value, because a value alone does not name its axis.
     full_name: String,
-    /// For each tick the value and half the width of its interval; `None` where
-    /// the study has no point.
+    /// Value and half the width of its interval for each tick; `None` if the study has no such
+    /// point.
     pub(crate) points: Vec<Option<(f64, Option<f64>)>>,
     pub(crate) published: Vec<(f64, f64)>,
 }
 
-/// A figure has no more lines than there are colours that can be told apart.
+/// Largest number of lines of a figure: the number of colours that a reader can distinguish.
 pub const LINES_MAX: usize = 14;
 
-/// Unless a figure says, its ordinate begins at zero where the smallest value is
-/// less than this share of the largest.
+/// Default rule of a figure: the ordinate begins at zero if the smallest value is less than this
+/// share of the largest.
 const NEAR_ZERO: f64 = 0.5;
 
 impl Figure {
-    /// Figure number `index` of a study; `None` if results are missing.
+    /// Returns figure number `index` of a study; `None` if results are missing.
     pub(crate) fn new(study: &Study, index: usize, data: &dyn Data) -> Option<Figure> {
         let config = study.config.figures.get(index)?.clone();
         let along = study.matrix.axis(&config.x).ok()?;
         let axis = &study.matrix.axes[along];
         let numbers: Option<Vec<f64>> = axis.values.iter().map(|value| value.number).collect();
-        // What is no number stands side by side.
+        // Values without numbers stand side by side at equal distances.
         let places =
             numbers.unwrap_or_else(|| (0..axis.values.len()).map(|at| at as f64).collect());
         let series: Vec<Option<(usize, usize)>> = match &config.series {
@@ -218,17 +218,18 @@ impl Figure {
         }
     }
 
-    /// What stands at the abscissa.
+    /// Returns the label of the abscissa.
     pub fn abscissa_name(&self) -> &str {
         self.config.x_label.as_ref().unwrap_or(&self.config.x)
     }
 
-    /// What stands at the ordinate.
+    /// Returns the label of the ordinate.
     pub fn ordinate_name(&self) -> &str {
         self.config.y_label.as_ref().unwrap_or(&self.config.y)
     }
 
-    /// The same with a unit where the expression is a metric alone and nothing else is said.
+    /// Returns the label of the ordinate. The unit is added if there is no explicit label and the
+    /// expression is a metric.
     fn ordinate_with_unit(&self) -> String {
         let name = self.ordinate_name();
         let metric = name.split_once('(').map_or(name, |(metric, _)| metric);
@@ -238,27 +239,28 @@ impl Figure {
         }
     }
 
-    /// Its id in its study.
+    /// Returns the id in the study.
     pub(crate) fn id(&self) -> &str {
         &self.config.id
     }
 
-    /// What stands above it.
+    /// Returns the title above the figure.
     pub fn title(&self) -> &str {
         &self.config.title
     }
 
-    /// What stands below the abscissa, and where.
+    /// Returns the labels below the abscissa, with their positions.
     pub fn ticks(&self) -> &[(f64, String)] {
         &self.ticks
     }
 
-    /// The lines.
+    /// Returns the lines.
     pub fn lines(&self) -> &[Line] {
         &self.lines
     }
 
-    /// From below the smallest, or from zero, to above the largest.
+    /// Returns the range of the ordinate: from below the smallest value, or from zero, to above the
+    /// largest.
     pub fn ordinate(&self) -> (f64, f64) {
         let obtained = self
             .lines
@@ -297,18 +299,18 @@ impl Figure {
 }
 
 impl Line {
-    /// What the legend calls it; empty where there is but one.
+    /// Returns the name in the legend; empty if there is only one line.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// For each tick the value and half the width of its interval; `None` where
-    /// the study has no point.
+    /// Returns value and half the width of its interval for each tick; `None` if the study has no
+    /// such point.
     pub fn points(&self) -> &[Option<(f64, Option<f64>)>] {
         &self.points
     }
 
-    /// Published points: places on the abscissa, and values.
+    /// Returns the published points: positions on the abscissa, and values.
     pub fn published(&self) -> &[(f64, f64)] {
         &self.published
     }

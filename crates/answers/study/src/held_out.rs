@@ -1,8 +1,8 @@
-//! What was learnt of claims under other seeds and under other free choices.
+//! Verdicts on claims under other seeds and under other free choices.
 //!
-//! It stands in `held-out.json` beside the studies, so that the page shows which
-//! verdicts are fragile without doing those runs again. A record is about the
-//! study as it was: once more than its prose has changed, it counts no more.
+//! The record stands in `held-out.json` beside the studies, so that the page shows the fragile
+//! verdicts without repeating the runs. A record belongs to one state of the study. If more than
+//! the prose of the study changes, the record is invalid.
 
 use crate::claims::{Judged, Verdict};
 use crate::run_list::RunList;
@@ -19,42 +19,43 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "held-out.json";
 
-/// The records of a folder's studies, by their ids.
+/// Records of a folder's studies, by id.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HeldOut {
     studies: BTreeMap<String, Record>,
 }
 
-/// What was learnt of one study.
+/// Record of one study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Of the study without its prose, when it was held out.
+    /// Digest of the study without its prose at the time of the record.
     substance: String,
-    /// The build that made the runs.
+    /// Build of the runs.
     version: String,
-    /// What was tried.
+    /// Tested settings.
     pub tried: Vec<String>,
-    /// What flips the verdicts of claims, by their ids; others survived.
+    /// Settings with another verdict on claims, by the claim's id. Claims without an entry
+    /// kept their verdict.
     pub flips: BTreeMap<String, Vec<Flip>>,
 }
 
-/// A setting under which a claim has another verdict.
+/// A setting with another verdict on a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flip {
     /// The setting.
     pub with: String,
-    /// Whether the claim holds there.
+    /// True if the claim holds with this setting.
     pub holds: bool,
-    /// What was obtained there.
+    /// Value obtained with this setting.
     pub obtained: String,
 }
 
 impl HeldOut {
-    /// The records of a folder; none if there is no file.
+    /// Reads the records of a folder; empty if there is no file.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// An unreadable file.
     pub fn read(folder: &Path) -> Result<HeldOut, StudyError> {
         let path = folder.join(NAME);
         let text = match fs::read_to_string(&path) {
@@ -68,14 +69,14 @@ impl HeldOut {
         })
     }
 
-    /// What is known of a study as it is now.
+    /// Returns the record of a study if the record belongs to the current state of the study.
     pub fn of(&self, study: &Study) -> Option<&Record> {
         self.studies
             .get(&study.id)
             .filter(|record| record.substance == study.substance)
     }
 
-    /// Keeps records with the others of their folders. Returns the files.
+    /// Adds records to those of their folders. Returns the files.
     ///
     /// # Errors
     /// A file that cannot be read or written.
@@ -110,7 +111,7 @@ impl HeldOut {
 }
 
 impl Record {
-    /// The claims whose verdicts a choice flips, each with the value that does.
+    /// Returns the claims whose verdicts a choice reverses, each with the value of the choice.
     pub(crate) fn flipped_by(&self, choice: &str) -> Vec<String> {
         let mut flipped = Vec::new();
         for (id, flips) in &self.flips {
@@ -125,8 +126,8 @@ impl Record {
         flipped
     }
 
-    /// What `results` make of a study's claims as it stands, and under everything
-    /// that `extent` asks for; `None` if runs are missing.
+    /// Judges a study's claims with its own settings and with all settings of `extent`; `None` if
+    /// runs are missing.
     pub fn new(
         index: usize,
         study: &Study,

@@ -1,28 +1,28 @@
-//! Published studies as files: a question, the points that answer it, and claims.
+//! Published studies as files: a question, the points that answer the question, and claims.
 //!
-//! A [`Study`] is read from one TOML file and checked whole: names, points,
-//! expressions. A [`RunList`] lists the runs that studies need, each once;
-//! [`run_tasks`] runs what the [`Store`] lacks; claims are judged on what it has.
+//! A [`Study`] is read from one TOML file and checked completely: names, points, expressions. A
+//! [`RunList`] lists the runs of studies, each once. [`run_tasks`] does the runs that the [`Store`]
+//! lacks. Claims are judged by the results in the store.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `config.rs` | the study file, as it is written |
-//! | `axes.rs` | axes, and the points that they span |
-//! | `study.rs` | a study file, checked |
-//! | `variation.rs` | a study as it stands, with one thing changed, held out |
+//! | `config.rs` | the study file as written |
+//! | `axes.rs` | axes, and the points of their combinations |
+//! | `study.rs` | a checked study file |
+//! | `variation.rs` | ways to run a study: unchanged, with one change, with other seeds or choices |
 //! | `expression/` | the language of claims |
-//! | `metrics.rs` | what is kept of a run |
-//! | `predicted.rs` | what equations say of its load |
-//! | `run_list.rs` | which runs studies need |
-//! | `digests.rs` | what a run's results are kept under |
-//! | `store.rs`, `version.rs` | where results are kept, and of which build |
-//! | `runner.rs`, `parallel.rs` | runs what is missing, on all cores |
-//! | `claims.rs`, `text.rs` | what holds, and how it is written |
-//! | `held_out.rs` | what was learnt under other seeds and choices |
-//! | `best.rs` | which value of an axis is best |
+//! | `metrics.rs` | numbers kept of a run |
+//! | `predicted.rs` | predictions of the equations for a run's load |
+//! | `run_list.rs` | the list of runs |
+//! | `digests.rs` | keys of results |
+//! | `store.rs`, `version.rs` | the store of results, and the build of each result |
+//! | `runner.rs`, `parallel.rs` | missing runs, on all cores |
+//! | `claims.rs`, `text.rs` | verdicts, and their text |
+//! | `held_out.rs` | verdicts under other seeds and choices |
+//! | `best.rs` | the best value of an axis |
 //! | `figure.rs`, `page.rs` | charts, and the page of results |
 //! | `schema.rs` | the JSON schema of study files |
-//! | `error.rs` | what can go wrong |
+//! | `error.rs` | errors |
 
 mod axes;
 mod best;

@@ -1,4 +1,4 @@
-//! What is kept of a run: every metric, and numbers by their path in the report.
+//! Numbers kept of a run: every metric, and numbers by their path in the report.
 
 use crate::predicted::{Equations, NoEquations, PredictedReport};
 use fullstroke_contract::registry::nearest;
@@ -16,20 +16,20 @@ use thiserror::Error;
 /// The confidence of the intervals within a run.
 const CONFIDENCE: f64 = 0.95;
 
-/// One number of a run. It is not a number where nothing was measured.
+/// One number of a run; NaN if nothing was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
-    /// The metric's name, or its path in the report.
+    /// Name of the metric, or path in the report.
     pub metric: String,
-    /// Its value.
+    /// Value of the number.
     #[serde(with = "bits")]
     pub value: f64,
-    /// Half the width of its 95 % interval within the run, if there is one.
+    /// Half the width of the 95 % interval of `value` within the run, if there is one.
     #[serde(with = "bits::optional")]
     pub half_width: Option<f64>,
 }
 
-/// A number goes elsewhere and comes back as its bits: to the last of them, and also if it is none.
+/// Serializes a number as its bits, so that all digits and NaN survive.
 mod bits {
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
@@ -59,10 +59,10 @@ mod bits {
     }
 }
 
-/// A path that leads to no number of a run.
+/// A path without a number of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PathError {
-    /// A table has no such key.
+    /// The table has no such key.
     #[error("`{path}`: there is no `{key}`{near}; known there: {known}")]
     NoKey {
         /// The path.
@@ -74,26 +74,26 @@ pub enum PathError {
         /// All keys.
         known: String,
     },
-    /// A list has no such item.
+    /// The list has no such item.
     #[error("`{path}`: there is no `{item}`{near} among {items} items")]
     NoItem {
         /// The path.
         path: String,
-        /// The item's number or name.
+        /// Number or name of the item.
         item: String,
         /// The nearest name as a question, or nothing.
         near: String,
-        /// How many items there are.
+        /// Number of items.
         items: usize,
     },
-    /// A part that needs a table or a list stands behind something else.
+    /// A part that needs a table or a list follows something else.
     #[error("`{path}`: `{part}` stands behind {found}")]
     Behind {
         /// The path.
         path: String,
         /// The part.
         part: String,
-        /// What the path has led to before it.
+        /// Kind of the value before the part.
         found: &'static str,
     },
     /// A bracket is not closed.
@@ -102,12 +102,12 @@ pub enum PathError {
         /// The path.
         path: String,
     },
-    /// The path leads to something else than a number.
+    /// The path leads to a value of another type.
     #[error("`{path}` is no number but {found}")]
     NoNumber {
         /// The path.
         path: String,
-        /// What is there.
+        /// Kind of the value.
         found: &'static str,
     },
     /// No run has this metric.
@@ -118,20 +118,20 @@ pub enum PathError {
     NoEquations(#[from] NoEquations),
 }
 
-/// The names of all metrics that need no path.
+/// Returns the names of all metrics without a path.
 pub(crate) fn standard() -> Vec<String> {
     Metric::all().iter().map(Metric::name).collect()
 }
 
-/// Everything that is kept of a run.
+/// Returns all numbers kept of a run.
 ///
 /// # Errors
-/// A path that leads nowhere.
+/// A path without a value.
 pub fn keep(ran: &Ran, paths: &[String]) -> Result<Vec<Kept>, PathError> {
     keep_beside(ran, None, paths)
 }
 
-/// The same, with what equations say of the run's load.
+/// Returns all numbers kept of a run, including predictions for the run's load.
 pub(crate) fn keep_beside(
     ran: &Ran,
     predicted: Option<&PredictedReport>,
@@ -163,8 +163,7 @@ pub(crate) fn keep_beside(
     Ok(kept)
 }
 
-/// Whether each path leads to a number in the reports on `stack`, without
-/// running it.
+/// Checks that each path leads to a number in the reports on `stack`, without a run.
 pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), PathError>, StackError> {
     if paths.is_empty() {
         return Ok(Ok(()));
@@ -185,7 +184,8 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), PathEr
     let mut empty = measurement
         .finish(&nothing, &drives, Identity::default())
         .report;
-    // What hosts and their programs say of themselves is known from runs alone.
+    // Numbers of hosts and their programs are known only from runs, so only paths of workloads are
+    // checked by name.
     let of_workloads = paths
         .iter()
         .filter(|path| path.starts_with(WORKLOADS))
@@ -214,24 +214,24 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), PathEr
         }))
 }
 
-/// How numbers of one of several workloads begin.
+/// Prefix of the numbers of one of several workloads.
 const WORKLOADS: &str = "workloads.";
 
-/// How numbers of equations begin, which the report has not.
+/// Prefix of the numbers of equations, which are not part of the report.
 const PREDICTED: &str = "predicted";
 
-/// Whether a path is to a number of the equations.
+/// Returns true if a path leads to a number of the equations.
 pub(crate) fn of_equations(path: &str) -> bool {
     path.strip_prefix(PREDICTED)
         .is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// Whether a path is to a number of the windows of a run's arrivals.
+/// Returns true if a path leads to a number of the windows of a run's arrivals.
 pub(crate) fn of_windows(path: &str) -> bool {
     path.starts_with("windows.")
 }
 
-/// Numbers of hosts, of their programs and of workloads go by the names that `compare --by` knows.
+/// Returns the metric of `compare --by` for numbers of hosts, programs and workloads.
 fn named(path: &str) -> Option<Metric> {
     let of_workload = || {
         path.starts_with(WORKLOADS)
@@ -244,7 +244,7 @@ fn named(path: &str) -> Option<Metric> {
 }
 
 fn json(report: &Report, predicted: Option<&PredictedReport>) -> Value {
-    // A report has nothing that JSON has not; NaN becomes null.
+    // Serializing cannot fail, because a report contains only JSON types. NaN becomes null.
     let mut tree = serde_json::to_value(report).unwrap_or(Value::Null);
     if let (Some(table), Some(predicted)) = (tree.as_object_mut(), predicted) {
         table.insert(
@@ -255,8 +255,8 @@ fn json(report: &Report, predicted: Option<&PredictedReport>) -> Value {
     tree
 }
 
-/// The value at `path`: names with dots between them, and behind lists a number
-/// from 0 or a name in `[ ]`.
+/// Returns the value at `path`. A path consists of names with dots in between. After a list follows
+/// a number from 0 or a name in `[ ]`.
 fn find<'a>(report: &'a Value, path: &str) -> Result<&'a Value, PathError> {
     let behind = |part: String, other: &Value| PathError::Behind {
         path: path.to_owned(),
@@ -266,7 +266,7 @@ fn find<'a>(report: &'a Value, path: &str) -> Result<&'a Value, PathError> {
     let mut at = report;
     for part in parts(path)? {
         at = match (part, at) {
-            // Nothing of that kind was measured.
+            // Nothing of this kind was measured, so the path ends here.
             (_, Value::Null) => return Ok(at),
             (Part::Key(key), Value::Object(table)) => table.get(key).ok_or_else(|| {
                 let names: Vec<&str> = table.keys().map(String::as_str).collect();

@@ -1,9 +1,8 @@
 //! `RESULTS.md` of a folder of studies, and its figures.
 //!
-//! The page has one section for each study, between a comment that names the
-//! study and its digest and the next such comment. What is in it follows from
-//! the study and its results alone, so that it can be written again and
-//! compared.
+//! The page has one section for each study. A section begins with a comment that names the study
+//! and its digest, and ends before the next such comment. The text depends only on the study and
+//! its results. The page can therefore be written again and compared.
 
 mod section;
 mod summary;
@@ -25,21 +24,21 @@ const NAME: &str = "RESULTS.md";
 const FIGURES: &str = "figures";
 const MARK: &str = "<!-- study: ";
 
-/// Draws a figure as SVG, or says what went wrong. The numbers of a figure are the study's; how they look is not.
+/// Draws a figure as SVG, or returns an error message. The study provides the numbers of a figure,
+/// the caller the style.
 pub type Draw<'a> = &'a dyn Fn(&Figure) -> Result<String, String>;
 
-/// What stands in a folder of studies, or should.
+/// Page of a folder of studies.
 #[derive(Clone, Debug, Default)]
 struct Page {
-    /// What stands before the first section.
+    /// Text before the first section.
     head: String,
     /// Sections by the ids of their studies.
     sections: BTreeMap<String, String>,
 }
 
-/// Writes the pages of the folders that `studies` are in. A study without
-/// results keeps the section that it has, if its file is still the same. Returns
-/// the files that changed.
+/// Writes the pages of the folders of `studies`. A study without results keeps its existing section
+/// if the study file is unchanged. Returns the changed files.
 ///
 /// # Errors
 /// A file that cannot be read or written.
@@ -79,11 +78,11 @@ pub fn write_pages(
     Ok(changed)
 }
 
-/// What is not as it would be written now: a section whose study has changed
-/// since, or that its results do not give.
+/// Returns a message for every part of a page that would be written differently now: a section of a
+/// study that has changed since, or a section that differs from its results.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// An unreadable file.
 pub fn drifted(
     studies: &[Study],
     run_list: &RunList,
@@ -126,7 +125,7 @@ pub fn drifted(
     Ok(drifted)
 }
 
-/// The studies of each folder with their numbers among `studies`.
+/// Returns the studies of each folder, with their indices in `studies`.
 fn folders(studies: &[Study]) -> BTreeMap<PathBuf, Vec<(usize, &Study)>> {
     let mut folders: BTreeMap<PathBuf, Vec<(usize, &Study)>> = BTreeMap::new();
     for (index, study) in studies.iter().enumerate() {
@@ -158,7 +157,7 @@ impl Page {
         Ok(page)
     }
 
-    /// The page, its sections in the order of `studies`.
+    /// Returns the page with its sections in the order of `studies`.
     fn text(&self, studies: &[Study]) -> String {
         let order = |id: &str| {
             let study = studies.iter().find(|study| study.id == id);
@@ -175,7 +174,7 @@ impl Page {
         format!("{}{sections}", self.head)
     }
 
-    /// Whether the section of a study was written for its file as it is.
+    /// Returns true if the section of a study was written for the current study file.
     fn is_of(&self, study: &Study) -> bool {
         self.sections
             .get(&study.id)
@@ -183,7 +182,7 @@ impl Page {
     }
 }
 
-/// All studies of a folder, whichever were chosen.
+/// Returns all studies of a folder, also unchosen ones.
 fn all_of(folder: &Path) -> Result<Vec<Study>, StudyError> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let mut all = find(
@@ -194,7 +193,7 @@ fn all_of(folder: &Path) -> Result<Vec<Study>, StudyError> {
     Ok(all)
 }
 
-/// A line of a table; what would end a cell is written otherwise.
+/// Returns a line of a table. Ends of a cell in the text are escaped.
 fn row<const CELLS: usize>(cells: [&str; CELLS]) -> String {
     let cells = cells.map(|cell| cell.replace('|', "\\|").replace('\n', " "));
     format!("| {} |\n", cells.join(" | "))
@@ -208,7 +207,7 @@ fn read(path: &Path) -> Result<Option<String>, StudyError> {
     }
 }
 
-/// Writes a file, if that changes it.
+/// Writes a file if the contents change.
 fn put(path: &Path, text: &str, changed: &mut Vec<PathBuf>) -> Result<(), StudyError> {
     if read(path)?.as_deref() == Some(text) {
         return Ok(());

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// `work` on each item, up to `jobs` at a time; results in the order of the items.
+/// Applies `work` to each item, up to `jobs` at a time. Results are in the order of the items.
 pub(crate) fn in_parallel<T: Sync, R: Send>(
     items: &[T],
     jobs: usize,

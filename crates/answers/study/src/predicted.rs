@@ -1,5 +1,6 @@
-//! What equations say of a run's load on a run's array, beside the run itself: numbers of studies that
-//! begin with `predicted.`, of the model of `fullstroke predict` (docs/prediction.md).
+//! Predictions of equations for the load and the array of a run, for comparison with the run. Their
+//! names in studies begin with `predicted.`. The model is that of `fullstroke predict`
+//! (docs/prediction.md).
 
 use fullstroke_lab::{LabError, arrivals};
 use fullstroke_measure::{Report, WindowsReport};
@@ -13,26 +14,26 @@ use fullstroke_volume::{Layout, ShiftRules};
 use serde::Serialize;
 use thiserror::Error;
 
-/// The windows of the published validation.
+/// Length of the windows in the published validation.
 pub(crate) const WINDOW: Duration = Duration::from_millis((1000.0 * WINDOW_S) as u64);
 
-/// Beside the numbers of a run's report.
+/// Predictions beside the numbers of a run's report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct PredictedReport {
-    /// Mean latency of requests.
+    /// Mean latency of requests, in ms.
     latency_ms: f64,
-    /// Share of the time in which the array works; above 1 where it cannot keep up.
+    /// Share of the time in which the array works; above 1 if the array cannot keep up.
     utilisation: f64,
-    /// Of all drives, where their files say what they draw.
+    /// Mean power of all drives, in watts; NaN without power figures.
     mean_w: f64,
-    /// Of layouts with gears.
+    /// Number of gear shifts; 0 for layouts without gears.
     gear_shifts: usize,
-    /// The share of the windows in the low gear.
+    /// Share of the windows in the low gear.
     low_gear_share: f64,
-    /// How far the model's shifts lie from the run's, the first from the first and so on, at most; not a number
-    /// where there are more of one.
+    /// Largest distance in seconds between a shift of the model and the same-numbered shift of the
+    /// run. NaN if the numbers of shifts differ.
     shifts_apart_s: f64,
-    /// By windows of 100 ms, as the report's `windows`.
+    /// Values by windows of 100 ms, as the report's `windows`.
     windows: WindowsReport,
 }
 
@@ -43,7 +44,7 @@ pub struct NoEquations {
     layout: String,
 }
 
-/// An array as the equations have it.
+/// An array in the terms of the equations.
 pub(crate) struct Equations {
     disk: Disk,
     powers: Option<Powers>,
@@ -52,10 +53,10 @@ pub(crate) struct Equations {
 }
 
 impl Equations {
-    /// Those of a stack's array.
+    /// Returns the equations of a stack's array.
     ///
     /// # Errors
-    /// The stack's. Inside, why there are none for such an array.
+    /// Errors of the stack. The inner error says why there are no equations for the array.
     pub(crate) fn of(stack: &Stack) -> Result<Result<Equations, NoEquations>, StackError> {
         let mut shape = stack.shape()?;
         let drives = stack.drives();
@@ -82,10 +83,10 @@ impl Equations {
         }))
     }
 
-    /// What they say of the stack's load.
+    /// Returns the predictions for the stack's load.
     ///
     /// # Errors
-    /// If its arrivals cannot be known.
+    /// If the arrivals cannot be known.
     pub(crate) fn answer(&self, stack: &Stack, ran: &Report) -> Result<PredictedReport, LabError> {
         let fingerprint = fingerprint(stack)?;
         let (predicted, shifted) = self.predict(&fingerprint);
@@ -132,7 +133,7 @@ impl Equations {
 }
 
 impl PredictedReport {
-    /// Of a run without requests: the names, and no numbers.
+    /// Returns the predictions without requests: all names, with NaN as numbers.
     pub(crate) fn none() -> PredictedReport {
         PredictedReport {
             latency_ms: f64::NAN,
@@ -146,7 +147,8 @@ impl PredictedReport {
     }
 }
 
-/// Its gears, if it is whole: units, thresholds and the time that utilisation is averaged over.
+/// Returns the gears of an intact array: units, thresholds and the averaging time of the
+/// utilisation.
 fn gears(layout: &mut dyn Layout, reserve: Reserve) -> Option<Gears> {
     let unit = layout.geometry().stripe()?.unit.0;
     let disks = layout.members() as u32;

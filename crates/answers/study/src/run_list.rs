@@ -1,4 +1,4 @@
-//! Which runs studies need, each once.
+//! The list of runs of studies, each once.
 
 use crate::StudyError;
 use crate::claims::Claim;
@@ -17,15 +17,15 @@ use std::path::PathBuf;
 /// One run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// What its results are kept under.
+    /// Key of the results.
     pub key: Key,
-    /// The study and the point that asked for it first, for people.
+    /// First study and point of the run, as text.
     pub name: String,
     /// The stack file.
     pub stack: PathBuf,
-    /// What is set in it.
+    /// Keys set in the stack file.
     pub set: Vec<String>,
-    /// Numbers that are kept beside the metrics.
+    /// Paths of the numbers kept besides the metrics.
     pub paths: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ pub struct Task {
 pub struct RunList {
     /// The runs, each once.
     pub tasks: Vec<Task>,
-    /// For each study, in the order given, what its points are run as.
+    /// Runs of each study, in the order given, by variation.
     tables: Vec<BTreeMap<Variation, Runs>>,
 }
 
@@ -42,19 +42,19 @@ pub struct RunList {
 #[derive(Clone, Debug, Default)]
 struct Runs {
     seeds: Vec<u64>,
-    /// For each point the digest of its stack; `None` where it is not run.
+    /// Digest of the stack of each point; `None` if the point is not run.
     digests: Vec<Option<String>>,
 }
 
-/// A stack file and what is set in it.
+/// A stack file and the keys set in the file.
 type Setup = (PathBuf, Vec<String>);
 
-/// Ways of running a study, each with its seeds.
+/// Variations of a study, each with its seeds.
 type WithSeeds = Vec<(Variation, Vec<u64>)>;
 
 impl RunList {
-    /// The runs of `studies` and of their variants, with further keys set in
-    /// every stack; `jobs` stacks are read at a time.
+    /// Lists the runs of `studies` and of their variants, with the keys `set` in every stack;
+    /// `jobs` stacks are read at a time.
     ///
     /// # Errors
     /// The first point whose stack cannot be used.
@@ -63,7 +63,8 @@ impl RunList {
         RunList::of(studies, &ways, set, jobs)
     }
 
-    /// Those, and what claims are held against beyond.
+    /// Lists the runs of `studies` and of their variants, and the runs with the other seeds and
+    /// choices of `extent`.
     ///
     /// # Errors
     /// The first point whose stack cannot be used.
@@ -155,7 +156,7 @@ impl RunList {
         Ok(run_list)
     }
 
-    /// A run that a study asks for at a point.
+    /// Adds a run of a study at a point.
     fn add(
         &mut self,
         key: Key,
@@ -186,12 +187,12 @@ impl RunList {
         }
     }
 
-    /// The keys of all runs.
+    /// Returns the keys of all runs.
     pub fn keys(&self) -> BTreeSet<Key> {
         self.tasks.iter().map(|task| task.key.clone()).collect()
     }
 
-    /// The runs of which `results` lacks a number.
+    /// Returns the runs with a number that `results` lacks.
     pub fn missing(&self, results: &Results) -> Vec<Task> {
         self.tasks
             .iter()
@@ -200,7 +201,7 @@ impl RunList {
             .collect()
     }
 
-    /// What `results` has of study number `index` as it was given to `new`.
+    /// Returns the results of study number `index` in the order given to `new`.
     pub fn table<'a>(
         &'a self,
         index: usize,
@@ -215,7 +216,7 @@ impl RunList {
         }
     }
 
-    /// Whether a variation makes other runs of what a claim looks at.
+    /// Returns true if a variation changes the runs of a point that a claim reads.
     pub fn touches(&self, index: usize, variation: Variation, claim: &Claim) -> bool {
         let (Some(base), Some(other)) = (
             self.runs(index, Variation::Base),
@@ -236,7 +237,7 @@ impl RunList {
 struct Way {
     variation: Variation,
     seeds: Vec<u64>,
-    /// Points, each with the number of its setup.
+    /// Points, each with the index of its setup.
     points: Vec<(usize, usize)>,
 }
 
@@ -256,7 +257,7 @@ pub struct StudyTable<'a> {
 }
 
 impl StudyTable<'_> {
-    /// Whether every point that is run so has its results.
+    /// Returns true if every point of the variation has its results.
     pub fn is_complete(&self) -> bool {
         let paths = self.study.paths();
         let Some(runs) = self.runs else {
@@ -288,7 +289,7 @@ impl Data for StudyTable<'_> {
     }
 }
 
-/// The digest of each setup.
+/// Returns the digest of each setup.
 fn digests(
     studies: &[Study],
     setups: &[(Setup, usize, usize)],
@@ -309,7 +310,8 @@ fn digests(
     found.into_iter().collect()
 }
 
-/// Results are kept by their seeds, which are the study's to give.
+/// Refuses an assignment of the seed, because the study chooses the seeds and results are stored by
+/// seed.
 fn leaves_the_seed(set: &[String]) -> Result<(), StackError> {
     let key = |assignment: &str| assignment.split('=').next().map(str::trim) == Some("seed");
     match set.iter().find(|assignment| key(assignment)) {
@@ -321,7 +323,7 @@ fn leaves_the_seed(set: &[String]) -> Result<(), StackError> {
     }
 }
 
-/// Whether the paths of each study lead somewhere, on each of its stack files.
+/// Checks that the paths of each study lead to a number on each of its stack files.
 fn check_paths(studies: &[Study], set: &[String]) -> Result<(), StudyError> {
     for study in studies.iter().filter(|study| !study.paths().is_empty()) {
         let mut seen = BTreeSet::new();

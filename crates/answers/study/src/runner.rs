@@ -1,4 +1,4 @@
-//! Runs what is missing, on all cores, and keeps each result at once.
+//! Does missing runs on all cores, and stores each result at once.
 
 use crate::StudyError;
 use crate::digests::Digests;
@@ -13,12 +13,12 @@ use fullstroke_stack::Stack;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Runs `tasks`, up to `jobs` at a time, each on one thread, and adds what comes
-/// out to the store. `progress` is told how many are done.
+/// Does the runs of `tasks`, up to `jobs` at a time, each on one thread, and adds the results to
+/// the store. `progress` is called with the number of finished runs.
 ///
 /// # Errors
-/// If some failed: how many, and the first of them. The others are run all the
-/// same, and kept.
+/// If some runs failed: their number, and the first error. The other runs are done and stored
+/// nevertheless.
 pub fn run_tasks(
     tasks: &[Task],
     jobs: usize,
@@ -72,10 +72,10 @@ impl Task {
         keep_beside(&ran, predicted.as_ref(), &self.paths).map_err(at)
     }
 
-    /// Runs it for somebody else, perhaps on another machine.
+    /// Does the run for another process, perhaps on another machine.
     ///
     /// # Errors
-    /// As a run's; or if the stack, its drives or its trace are others here.
+    /// Errors of the run; also a stack, drives or a trace that differ on this machine.
     pub fn run_elsewhere(&self, known: &Digests) -> Result<Vec<Kept>, StudyError> {
         let stack = self.stack()?;
         if known.of(&stack)? != self.key.0 {

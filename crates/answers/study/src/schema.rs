@@ -4,7 +4,7 @@ use crate::config::{StudyConfig, ValueConfig};
 use fullstroke_contract::registry::schema_of;
 use serde_json::{Value, json};
 
-/// The schema of study files.
+/// Returns the schema of study files.
 pub fn schema() -> Value {
     let mut schema: Value = schema_of::<StudyConfig>().into();
     schema["title"] = json!("a fullstroke study");

@@ -1,19 +1,19 @@
-//! Where results are kept: Parquet files in a folder of the build that made them.
+//! The store of results: Parquet files in one folder for each build.
 //!
-//! `<results>/<version>/` holds the results of one build; those of others stand
-//! beside it and are left alone. Each finished point becomes a file of its own
-//! at once, which appears whole or not at all; whenever there are many, and at
-//! the end of a run, they are merged into one. A row is one number of one run:
+//! `<results>/<version>/` holds the results of one build. Results of other builds stand beside it
+//! and are left alone. Each finished point becomes a file of its own at once. The file appears
+//! completely or not at all. If there are many files, and at the end of a run, they are merged into
+//! one. A row is one number of one run:
 //!
-//! | column | what |
+//! | column | contents |
 //! |---|---|
-//! | `digest` | of stack, drives and trace; title and seed do not count |
-//! | `seed` | of the run |
-//! | `settings` | the stack file and what was set in it, for people |
+//! | `digest` | digest of stack, drives and trace; title and seed do not count |
+//! | `seed` | seed of the run |
+//! | `settings` | the stack file and the keys that were set, for readers |
 //! | `metric`, `value`, `half_width` | a number and half the width of its 95 % interval within the run |
-//! | `check` | a check sum of the row; one that does not match is an error |
+//! | `check` | a check sum of the row; a mismatch is an error |
 //!
-//! A study is no part of the key: studies that have a point in common share it.
+//! A study is no part of the key, so studies share the results of common points.
 
 use crate::StudyError;
 use crate::metrics::Kept;
@@ -27,22 +27,23 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// So many files of single points are merged into one.
+/// Number of single-point files at which they are merged into one.
 const FILES_MAX: usize = 256;
 
-/// Rows that are read at a time.
+/// Number of rows read at a time.
 const BATCH: usize = 8192;
 
-/// A reader begins again so often if files are merged under its hands.
+/// Number of times that a reader starts again because another process merged the files during the
+/// read.
 const ATTEMPTS: usize = 10;
 
-/// A run: a digest of what was run, and its seed.
+/// Key of a run: the digest of its setup, and its seed.
 pub type Key = (String, u64);
 
 /// The numbers of many runs.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
-    /// The metrics by number.
+    /// Metrics with their numbers.
     names: HashMap<String, usize>,
     runs: HashMap<Key, BTreeMap<usize, (f64, Option<f64>)>>,
 }
@@ -54,11 +55,11 @@ pub struct Store {
     folder: PathBuf,
 }
 
-/// The only one who adds results.
+/// The only writer of results; a lock excludes others.
 #[derive(Debug)]
 pub struct StoreWriter {
     folder: PathBuf,
-    /// Begins the names of files, so that no two runs use one.
+    /// Start time, which makes the names of this run's files unique.
     began: u128,
     count: usize,
     single: Vec<PathBuf>,
@@ -66,12 +67,12 @@ pub struct StoreWriter {
 }
 
 impl Results {
-    /// A number of a run, and half the width of its interval within it.
+    /// Returns a number of a run, and half the width of its interval within the run.
     pub fn get(&self, key: &Key, metric: &str) -> Option<(f64, Option<f64>)> {
         self.runs.get(key)?.get(self.names.get(metric)?).copied()
     }
 
-    /// Whether a run has all these metrics.
+    /// Returns true if a run has all these metrics.
     pub fn has(&self, key: &Key, metrics: &[String]) -> bool {
         self.runs.contains_key(key) && metrics.iter().all(|metric| self.get(key, metric).is_some())
     }
@@ -91,8 +92,7 @@ impl Results {
 }
 
 impl Store {
-    /// The results of this build below the folder `results`, which need not
-    /// exist.
+    /// Opens the results of this build below the folder `results`. The folder need not exist.
     pub fn new(results: &Path) -> Store {
         Store {
             results: results.to_owned(),
@@ -100,7 +100,7 @@ impl Store {
         }
     }
 
-    /// Whether this build has no results here.
+    /// Returns true if this build has no results here.
     ///
     /// # Errors
     /// If the folder cannot be listed.
@@ -108,15 +108,16 @@ impl Store {
         Ok(files(&self.folder)?.is_empty())
     }
 
-    /// Reads what there is of these runs.
+    /// Reads the existing results of these runs.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// An unreadable file.
     pub fn read(&self, wanted: &BTreeSet<Key>) -> Result<Results, StudyError> {
         let mut attempt = 1;
         loop {
             match self.read_files(wanted) {
-                // A run that goes on beside us has merged its files.
+                // Another process has merged the files since they were listed, so the read starts
+                // again.
                 Err(StudyError::Table(TableError::Read { source, .. }))
                     if source.kind() == ErrorKind::NotFound && attempt < ATTEMPTS =>
                 {
@@ -141,7 +142,7 @@ impl Store {
         Ok(results)
     }
 
-    /// How many other builds have results here.
+    /// Returns the number of other builds with results here.
     pub fn other_builds(&self) -> usize {
         let entries = fs::read_dir(&self.results).into_iter().flatten().flatten();
         entries
@@ -149,11 +150,11 @@ impl Store {
             .count()
     }
 
-    /// Becomes the one who adds results, until the writer is dropped or the
-    /// process ends. What an interrupted run left half-written is removed.
+    /// Becomes the writer of results until the writer is dropped or the process ends. Unfinished
+    /// files of an interrupted run are removed.
     ///
     /// # Errors
-    /// If another process is the one, or the folder cannot be made.
+    /// If another process is the writer, or if the folder cannot be made.
     pub fn writer(&self) -> Result<StoreWriter, StudyError> {
         let host = |what, path: &Path| {
             let path = path.to_owned();
@@ -176,6 +177,7 @@ impl Store {
             }
             Err(TryLockError::Error(error)) => return Err(StudyError::host("lock", &path, error)),
         }
+        // Only after the lock was taken: before, a partial file might belong to a running writer.
         for file in entries(&self.folder)?
             .iter()
             .filter(|file| ends(file, "partial"))
@@ -200,10 +202,10 @@ impl Store {
 }
 
 impl StoreWriter {
-    /// Keeps the numbers of one run. When this returns they are on the medium.
+    /// Stores the numbers of one run. When the function returns, the numbers are on the medium.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If the numbers cannot be written.
     pub fn add(&mut self, task: &Task, kept: &[Kept]) -> Result<(), StudyError> {
         let settings = format!("{} {}", task.stack.display(), task.set.join(" "));
         let file = self.name("point");
@@ -231,8 +233,7 @@ impl StoreWriter {
     /// Merges the files of single points into one.
     ///
     /// # Errors
-    /// If one cannot be read, or the merged one cannot be written; nothing is
-    /// lost then.
+    /// If a file cannot be read, or if the merged file cannot be written. Then no result is lost.
     pub fn merge(&mut self) -> Result<(), StudyError> {
         if self.single.len() < 2 {
             return Ok(());
@@ -242,16 +243,19 @@ impl StoreWriter {
             read_rows(file, |row| Ok(row.write(&mut table)?))?;
         }
         self.finish(table)?;
-        // What is there twice for a moment is there with the same numbers.
+        // The single files are removed after the merged file is complete. In between, each result
+        // exists twice with the same numbers, which is harmless; the other order could lose
+        // results.
         for file in std::mem::take(&mut self.single) {
             fs::remove_file(&file).map_err(|error| StudyError::host("remove", &file, error))?;
         }
         Ok(())
     }
 
-    /// Puts a table in its place, name and all.
+    /// Finishes a table and makes its file and its name durable.
     fn finish(&self, table: TableWriter) -> Result<(), StudyError> {
         table.finish()?;
+        // The sync of a file does not make its directory entry durable (fsync(2)).
         let folder = File::open(&self.folder).and_then(|folder| folder.sync_all());
         folder.map_err(|error| StudyError::host("write", &self.folder, error))
     }
@@ -274,7 +278,7 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The first eight bytes of the SHA-256 of all else.
+    /// Returns the first eight bytes of the SHA-256 of all other columns.
     fn check(&self) -> u64 {
         let mut hash = Sha256::new();
         for text in [self.digest, self.settings, self.metric] {
@@ -320,7 +324,7 @@ fn read_rows(
     mut each: impl FnMut(&Row<'_>) -> Result<(), StudyError>,
 ) -> Result<(), StudyError> {
     let damaged = |error| match error {
-        // It may have been merged under our hands.
+        // Another process may have merged and removed the file.
         TableError::Read { ref source, .. } if source.kind() == ErrorKind::NotFound => {
             StudyError::Table(error)
         }
@@ -352,8 +356,7 @@ fn read_rows(
     Ok(())
 }
 
-/// The results files of a folder, in the order of their names; none if there is
-/// no folder.
+/// Returns the results files of a folder, in the order of their names; empty if there is no folder.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, StudyError> {
     Ok(entries(folder)?
         .into_iter()

@@ -21,44 +21,44 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// A study whose file was read and checked: every name in it is known, and every
-/// point that an expression names is one of the study.
+/// A parsed and checked study: every name is known, and every point that an expression names
+/// belongs to the study.
 #[derive(Clone, Debug)]
 pub struct Study {
     /// `<folder>/<file without ending>`.
     pub id: String,
     /// The file.
     pub file: PathBuf,
-    /// What it says.
+    /// Contents of the file.
     pub config: StudyConfig,
     /// Axes and points.
     pub matrix: Matrix,
-    /// What expressions may name: all metrics, and the paths of the file.
+    /// Names for expressions: all metrics, and the paths of the file.
     pub metrics: Vec<String>,
-    /// The metric that `mean(...)` means, by its index.
+    /// Index of the metric of `mean(...)`.
     pub first_metric: usize,
     /// Names for expressions.
     pub definitions: Vec<Definition>,
     /// The claims.
     pub claims: Vec<Claim>,
-    /// What each figure draws.
+    /// Expression of each figure.
     pub figures: Vec<Expression>,
-    /// What the source leaves open.
+    /// Choices that the source leaves open.
     pub choices: Vec<Choice>,
-    /// The notes, and what stands below each figure.
+    /// Templates of the notes and of each figure's caption.
     pub(crate) notes: Option<Template>,
     pub(crate) captions: Vec<Option<Template>>,
-    /// Keys that only some points set.
+    /// Keys for some points only.
     settings: Settings,
-    /// Those of each variant.
+    /// Keys for some points only, by variant.
     changed: Vec<Settings>,
-    /// Sixteen hexadecimal digits of the file and the files that it names.
+    /// Digest of the file and of the files that it names; sixteen hexadecimal digits.
     pub digest: String,
-    /// The same without what stands in the file for people only.
+    /// Digest without the prose for readers.
     pub substance: String,
 }
 
-/// How many seeds, and how sure the intervals over them are.
+/// Checks the number of seeds and the confidence of the intervals over seeds.
 fn check_seeds(config: &StudyConfig) -> Result<(), ConfigError> {
     if config.replications == 0 {
         return Err(ConfigError::new(
@@ -140,10 +140,10 @@ pub fn outlines(folder: &Path, chosen: &[String]) -> Result<Vec<Outline>, StudyE
 }
 
 impl Study {
-    /// Reads and checks a study file, which is called `id`.
+    /// Reads and checks the study file of the study `id`.
     ///
     /// # Errors
-    /// Names file, line, key and column of what cannot be.
+    /// Names file, line, key and column of the mistake.
     pub fn load(id: &str, file: &Path) -> Result<Study, StackError> {
         let (document, config, matrix) = read_file(file)?;
         let at = |error: ConfigError| document.error(error);
@@ -220,7 +220,7 @@ impl Study {
                 let message = format!("`{}` is defined twice", definition.name);
                 return Err(ConfigError::new("define", message));
             }
-            // A definition without parameters may use the variables of where it stands: none.
+            // A definition sees only its own parameters, not the variables at the place of its use.
             check_names(
                 &definition.body,
                 &definition.parameters,
@@ -259,7 +259,7 @@ impl Study {
         self.check_quotes()
     }
 
-    /// A claim quotes its source, unless it is ours.
+    /// Checks that a claim quotes its source, unless the claim is this project's own.
     fn check_quotes(&self) -> Result<(), ConfigError> {
         let claims = &self.config.claims;
         for (index, claim) in claims.iter().enumerate() {
@@ -288,7 +288,7 @@ impl Study {
         Ok(())
     }
 
-    /// Names, and values as if all points had results.
+    /// Checks names, and values as if all points had results.
     fn check(&self, expression: &Expression, variables: &[&str]) -> Result<(), ExpressionError> {
         let names: Vec<String> = variables.iter().map(|&name| name.to_owned()).collect();
         check_names(
@@ -305,7 +305,7 @@ impl Study {
         )
     }
 
-    /// The notes and captions, which may name what was obtained.
+    /// Reads the notes and captions, which may contain expressions.
     fn read_texts(&mut self) -> Result<(), ConfigError> {
         let read = |text: &Option<String>, key: String| -> Result<Option<Template>, ConfigError> {
             let Some(text) = text else { return Ok(None) };
@@ -429,7 +429,7 @@ impl Study {
         Ok(())
     }
 
-    /// The variables that the expression of a figure may use, at one of its points.
+    /// Returns the variables of a figure's expression at one of its points.
     pub(crate) fn figure_bindings(
         &self,
         figure: &FigureConfig,
@@ -447,8 +447,8 @@ impl Study {
         bindings
     }
 
-    /// Evaluates every branch of `expression` as if all points had results, to
-    /// find points that are none before anything is run.
+    /// Evaluates every branch of `expression` as if all points had results, to find invalid points
+    /// before anything is run.
     fn try_out(&self, expression: &Expression, bindings: &Bindings) -> Result<(), ExpressionError> {
         let evaluator = Evaluator {
             thorough: true,
@@ -460,7 +460,7 @@ impl Study {
         }
     }
 
-    /// Evaluates expressions over `data`.
+    /// Returns an evaluator of expressions over `data`.
     pub fn evaluator<'a>(&'a self, data: &'a dyn Data) -> Evaluator<'a> {
         Evaluator {
             matrix: &self.matrix,
@@ -472,7 +472,7 @@ impl Study {
         }
     }
 
-    /// The points that a claim may look at.
+    /// Returns the points of a claim's expressions.
     fn touched_by(&self, claim: &Claim) -> BTreeSet<usize> {
         let touched = Touched::default();
         let evaluator = Evaluator {
@@ -482,15 +482,15 @@ impl Study {
         let any = |name: &str| (name.to_owned(), Value::Number(Estimate::exact(1.0)));
         let bindings = vec![any(OBTAINED), any(RESTORED)];
         for (_, expression) in claim.expressions() {
-            // Mistakes were found before.
+            // The result is ignored, because mistakes were reported before.
             let _ = evaluator.evaluate(expression, &bindings);
         }
         touched.0.into_inner()
     }
 
-    /// Has the points of the axis `trace` at `value` replay `file`, as whoever has the source's own trace does;
-    /// whether there are such points. Their results are kept apart, for these are kept under the stack and the
-    /// trace that they are of.
+    /// Replaces the trace of the points with `value` on the axis `trace` by `file`, for users who
+    /// have the source's own trace. Returns true if there are such points. The store keeps the
+    /// results separate, because its keys contain the digest of the trace.
     pub fn replace_trace(&mut self, value: &str, file: &Path) -> bool {
         let axes = self
             .matrix
@@ -504,13 +504,13 @@ impl Study {
         values.map(|found| found.set.push(path.clone())).count() > 0
     }
 
-    /// The values of the axis `trace`.
+    /// Returns the values of the axis `trace`.
     pub fn traces(&self) -> impl Iterator<Item = &str> {
         let axes = self.matrix.axes.iter().filter(|axis| axis.name == TRACE);
         axes.flat_map(|axis| axis.values.iter().map(|value| value.name.as_str()))
     }
 
-    /// The stack of a point, and what is set in it.
+    /// Returns the stack file of a point and the keys set in the file.
     pub(crate) fn stack(
         &self,
         point: usize,
@@ -547,13 +547,13 @@ impl Study {
         Some((self.folder().join(stack), set))
     }
 
-    /// The study itself, and every variant of it.
+    /// Returns the study itself and all its variants.
     pub fn variations(&self) -> Vec<Variation> {
         let variants = (0..self.config.variants.len()).map(Variation::Variant);
         [Variation::Base].into_iter().chain(variants).collect()
     }
 
-    /// What its claims are held against beyond that.
+    /// Returns the other seeds and free choices with which claims are tested.
     pub fn held_out(&self, extent: &Extent) -> Vec<Variation> {
         if self.matrix.points().is_empty() {
             return Vec::new();
@@ -568,7 +568,7 @@ impl Study {
             .collect()
     }
 
-    /// A way of running it, for people.
+    /// Returns a variation as text.
     pub fn describe(&self, variation: Variation, replications: Option<u32>) -> String {
         match variation {
             Variation::Base => "as assumed".to_owned(),
@@ -585,7 +585,8 @@ impl Study {
         }
     }
 
-    /// The points that are run: all, or those that claims look at.
+    /// Returns the points that are run: all points of the study itself, otherwise only points that
+    /// claims read.
     pub(crate) fn points_of(&self, variation: Variation) -> BTreeSet<usize> {
         match variation {
             Variation::Base => (0..self.matrix.points().len()).collect(),
@@ -597,11 +598,11 @@ impl Study {
         }
     }
 
-    /// The seeds of each point.
+    /// Returns the seeds of each point.
     pub fn seeds(&self, variation: Variation, replications: Option<u32>) -> Vec<u64> {
         let count = u64::from(replications.unwrap_or(self.config.replications));
         let first = match variation {
-            // The study's own seeds are none of these.
+            // The further sets begin after the study's own seeds.
             Variation::Seeds(set) => u64::from(self.config.replications)
                 .saturating_add(u64::from(set.saturating_sub(1)) * count),
             _ => 0,
@@ -611,17 +612,17 @@ impl Study {
             .collect()
     }
 
-    /// The folder of its file.
+    /// Returns the folder of the study file.
     pub fn folder(&self) -> &Path {
         self.file.parent().unwrap_or(Path::new(""))
     }
 
-    /// The metrics that are no standard ones.
+    /// Returns the metrics with a path.
     pub fn paths(&self) -> Vec<String> {
         self.metrics[standard().len()..].to_vec()
     }
 
-    /// Digests of the file with all that it names, and of the same without prose.
+    /// Returns the digest of the file with all files that it names, and the digest without prose.
     fn compute_digests(&self) -> Result<(String, String), StackError> {
         let stacks = self
             .matrix
@@ -662,7 +663,7 @@ impl Study {
     }
 }
 
-/// The first sixteen hexadecimal digits.
+/// Returns the first sixteen hexadecimal digits.
 pub(crate) fn hex(hash: &[u8]) -> String {
     hash.iter()
         .take(8)
@@ -670,8 +671,7 @@ pub(crate) fn hex(hash: &[u8]) -> String {
         .collect()
 }
 
-/// What the stack loader is told.
-/// The axis of the traces that a study replays.
+/// Name of the axis of the traces that a study replays.
 const TRACE: &str = "trace";
 
 pub(crate) fn overrides(set: &[String], seed: Option<u64>) -> Overrides {
@@ -682,7 +682,7 @@ pub(crate) fn overrides(set: &[String], seed: Option<u64>) -> Overrides {
     }
 }
 
-/// Results of points that were not run.
+/// Results as if every point had been run.
 struct AsIf;
 
 impl Data for AsIf {
@@ -691,7 +691,7 @@ impl Data for AsIf {
     }
 }
 
-/// Which points were asked for.
+/// Records the points of an evaluation.
 #[derive(Default)]
 struct Touched(RefCell<BTreeSet<usize>>);
 
@@ -702,8 +702,8 @@ impl Data for Touched {
     }
 }
 
-/// The studies of a folder whose ids are chosen; all if none is. An id is
-/// `<folder>/<file without ending>`; a beginning of it stands for all that begin so.
+/// Finds the studies of a folder by their ids; all studies if `chosen` is empty. An id is
+/// `<folder>/<file without ending>`. A prefix selects all ids that begin with it.
 ///
 /// # Errors
 /// A name that fits no study, or a study that cannot be used.
@@ -735,7 +735,7 @@ fn chosen_files(folder: &Path, chosen: &[String]) -> Result<Vec<(String, PathBuf
     }
     for (id, file) in &all {
         let exact = chosen.contains(id);
-        // The whole id of one study may be the beginning of another's.
+        // A complete id takes precedence, because it may also be a prefix of another id.
         let begins = |name: &String| {
             !all.iter().any(|(other, _)| other == name) && id.starts_with(name.as_str())
         };
@@ -746,7 +746,7 @@ fn chosen_files(folder: &Path, chosen: &[String]) -> Result<Vec<(String, PathBuf
     Ok(found)
 }
 
-/// The study files below `folder`, by id.
+/// Returns the study files below `folder`, by id.
 fn files(folder: &Path) -> Result<Vec<(String, PathBuf)>, StudyError> {
     let entries = |path: &Path| -> Result<Vec<PathBuf>, StudyError> {
         let failed = |error| StudyError::host("list the folder", path, error);

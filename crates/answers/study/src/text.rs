@@ -1,4 +1,4 @@
-//! Values as people read them.
+//! Values as text.
 
 use crate::Study;
 use crate::axes::Matrix;
@@ -10,11 +10,11 @@ use crate::unknown::UnknownName;
 /// Text with expressions in braces: `in {count(...):whole} cases; {min(...):percent}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
-    /// Text, and the expression behind it with its format.
+    /// Text, and the expression after it with its format.
     parts: Vec<(String, Option<(Expression, Format)>)>,
 }
 
-/// How a number is written.
+/// Format of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// Three significant digits and the interval.
@@ -25,7 +25,7 @@ pub(crate) enum Format {
     Whole,
     /// A share as a difference in percent: `+3.1 %`.
     Percent,
-    /// The same with the interval: `+3.1 ± 0.4 %`.
+    /// A difference in percent with the interval: `+3.1 ± 0.4 %`.
     Change,
     /// A share in percent: `3.1 %`.
     Share,
@@ -41,7 +41,7 @@ const FORMATS: &[(&str, Format)] = &[
 ];
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     pub(crate) fn parse(text: &str) -> Result<Template, ExpressionError> {
         let mut parts = Vec::new();
         let mut rest = text;
@@ -64,14 +64,14 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// The expressions in it.
+    /// Returns the expressions of the template.
     pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expression> {
         self.parts
             .iter()
             .filter_map(|(_, inner)| inner.as_ref().map(|(expression, _)| expression))
     }
 
-    /// How `name` is written where it stands alone in braces.
+    /// Returns the format of the expression that consists of `name` alone.
     pub(crate) fn format_of(&self, name: &str) -> Option<Format> {
         let inner = self.parts.iter().filter_map(|(_, inner)| inner.as_ref());
         inner
@@ -80,13 +80,13 @@ impl Template {
             .next()
     }
 
-    /// The text with its values, as results have them.
+    /// Returns the text with values of the results.
     pub(crate) fn filled(&self, study: &Study, data: &dyn Data) -> String {
         self.fill(&study.evaluator(data), &Bindings::new())
             .unwrap_or_else(|_| "a number in these words is missing".to_owned())
     }
 
-    /// The text with its values.
+    /// Returns the text with its values.
     pub(crate) fn fill(
         &self,
         evaluator: &Evaluator<'_>,
@@ -104,8 +104,8 @@ impl Template {
     }
 }
 
-/// Parts an expression from the name of a format behind its last colon. Colons
-/// inside brackets belong to the expression.
+/// Splits an expression from the name of a format after its last colon. Colons inside brackets
+/// belong to the expression.
 fn split_format(text: &str) -> Result<(&str, Format), UnknownName> {
     let mut depth = 0i32;
     let colon = text.char_indices().filter(|&(_, letter)| {
@@ -123,7 +123,7 @@ fn split_format(text: &str) -> Result<(&str, Format), UnknownName> {
     })
 }
 
-/// A number as the source has it, in the units of `format`.
+/// Returns a published number in the units of `format`.
 pub(crate) fn published(number: f64, format: Option<Format>) -> String {
     let percent = (number * 1e5).round() / 1e3;
     match format {
@@ -133,8 +133,8 @@ pub(crate) fn published(number: f64, format: Option<Format>) -> String {
     }
 }
 
-/// A bound that was computed from a published number, to the digits that mean
-/// something: three, or tenths of a percent.
+/// Returns a bound that was computed from a published number, rounded to significant digits: three,
+/// or tenths of a percent.
 pub(crate) fn bound(number: f64, format: Option<Format>) -> String {
     let rounded = match format {
         Some(Format::Percent | Format::Change | Format::Share) => (number * 1e3).round() / 1e3,
@@ -143,7 +143,7 @@ pub(crate) fn bound(number: f64, format: Option<Format>) -> String {
     published(rounded, format)
 }
 
-/// A value in a few characters, a number with its interval.
+/// Returns a value as short text, a number with its interval.
 pub(crate) fn plain(value: &Value, matrix: &Matrix) -> String {
     write(value, Format::Interval, matrix)
 }
@@ -173,16 +173,16 @@ fn write(value: &Value, format: Format, matrix: &Matrix) -> String {
     }
 }
 
-/// A number with its interval, if it has one: `0.81 ± 0.02`.
+/// Returns a number with its interval, if there is one: `0.81 ± 0.02`.
 pub(crate) fn interval(number: &Estimate) -> String {
     with_width(number.mean(), number.half_width())
 }
 
-/// A number with half the width of its interval, to no more places than that
-/// has.
+/// Returns a number with half the width of its interval. The number has no more decimal places than
+/// the width.
 pub(crate) fn with_width(value: f64, half_width: Option<f64>) -> String {
     let alone = significant(value, 3);
-    // Seeds that all give the same leave a width of rounding.
+    // If all seeds give the same value, rounding leaves a tiny width, which is no interval.
     let Some(width) = half_width.filter(|width| *width > 1e-12 * value.abs()) else {
         return alone;
     };
@@ -191,19 +191,19 @@ pub(crate) fn with_width(value: f64, half_width: Option<f64>) -> String {
         return format!("{alone} ± {width}");
     }
     let scale = 10f64.powi(places(&width));
-    // Adding zero takes the sign from what is rounded to nothing.
+    // Adding zero removes the sign of a number that was rounded to zero.
     let rounded = (value * scale).round() / scale + 0.0;
     format!("{rounded:.*} ± {width}", places(&width) as usize)
 }
 
-/// Digits behind the point.
+/// Returns the number of decimal places.
 fn places(number: &str) -> i32 {
     number
         .split_once('.')
         .map_or(0, |(_, behind)| behind.len() as i32)
 }
 
-/// A number to so many significant digits, whole ones in full; `none` for no number.
+/// Returns a number with `digits` significant digits. Whole numbers are complete; NaN is `none`.
 pub(crate) fn significant(value: f64, digits: usize) -> String {
     if value.is_nan() {
         return "none".to_owned();
@@ -247,7 +247,7 @@ mod tests {
             "0.806 ± 0.021"
         );
         assert_eq!(interval(&Estimate::exact(3.0)), "3.00");
-        // What the interval swallows is not printed.
+        // Digits below the precision of the interval are not printed.
         for (value, width, text) in [
             (61.24, 164.0, "61 ± 164"),
             (-0.000_19, 0.011, "0.000 ± 0.011"),

@@ -1,12 +1,12 @@
-//! Names in a study that stand for nothing.
+//! Unknown names in a study.
 
 use fullstroke_contract::registry::nearest;
 use thiserror::Error;
 
-/// A name that stands for nothing, with the nearest name and all known ones.
+/// An unknown name, with the nearest name and all known ones.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum UnknownName {
-    /// Of an axis, a set, an aggregate or a format.
+    /// A name of an axis, a set, an aggregate or a format.
     #[error("there is no {what} `{name}`{near}; known: {known}")]
     Of {
         what: &'static str,
@@ -14,7 +14,7 @@ pub(crate) enum UnknownName {
         near: String,
         known: String,
     },
-    /// Of a value of an axis.
+    /// A name of a value of an axis.
     #[error("axis `{axis}` has no value `{name}`{near}; its values are {known}")]
     Value {
         axis: String,
@@ -25,7 +25,7 @@ pub(crate) enum UnknownName {
 }
 
 impl UnknownName {
-    /// `name` is no `what`; `known` are the names of all.
+    /// Returns the error for `name`, which is no `what`; `known` are all known names.
     pub(crate) fn of(what: &'static str, name: &str, known: &[&str]) -> UnknownName {
         UnknownName::Of {
             what,
@@ -35,7 +35,7 @@ impl UnknownName {
         }
     }
 
-    /// `name` is no value of `axis`.
+    /// Returns the error for `name`, which is no value of `axis`.
     pub(crate) fn value(axis: &str, name: &str, known: &[&str]) -> UnknownName {
         UnknownName::Value {
             axis: axis.to_owned(),

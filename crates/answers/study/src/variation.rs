@@ -1,4 +1,4 @@
-//! What a study is run with: as it stands, with one thing changed, or held out.
+//! Ways to run a study: unchanged, with one change, or with other seeds and choices.
 
 use crate::axes::{Matrix, Pattern, assignments, label};
 use crate::config::{ChoicesConfig, FreeConfig, FreeValueConfig, SettingConfig};
@@ -8,54 +8,54 @@ use fullstroke_stack::{Document, StackError};
 use serde_json::Value;
 use std::path::Path;
 
-/// What is set at which points.
+/// Assignments, each with the points to which they apply.
 pub(crate) type Settings = Vec<(Pattern, Vec<String>)>;
 
 /// One way of running a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Variation {
-    /// As it stands.
+    /// Unchanged.
     Base,
-    /// With one thing changed: a variant, by its number.
+    /// With one change: a variant, by its index.
     Variant(usize),
-    /// With another value of a free choice, by the numbers of both.
+    /// With another value of a free choice, by the indices of both.
     Free(usize, usize),
-    /// With other seeds than the study's: the first set of as many, the second, ...
+    /// With other seeds than the study's. 1 is the first set of as many seeds, 2 the second.
     Seeds(u32),
 }
 
-/// How far claims are held against what they should not depend on.
+/// Further settings with which claims are tested. The verdicts should not depend on these settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// So many further sets of seeds, each as large as the study's.
+    /// Number of further sets of seeds, each as large as the study's.
     pub seeds: u32,
-    /// Every other value of every free choice.
+    /// True if every other value of every free choice is tested.
     pub vary_free: bool,
-    /// Seeds of each point; the study's number unless said.
+    /// Number of seeds of each point. Default: the study's number.
     pub replications: Option<u32>,
 }
 
-/// What the source leaves open.
+/// A choice that the source leaves open.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// As written.
+    /// The choice as written.
     pub config: FreeConfig,
-    /// What else could have been taken.
+    /// Alternatives to the study's value.
     pub values: Vec<ChoiceValue>,
 }
 
 /// Another value of a free choice.
 #[derive(Clone, Debug)]
 pub struct ChoiceValue {
-    /// Its name, for people.
+    /// Name of the value.
     pub name: String,
-    /// What every point sets then, and what only some set.
+    /// Assignments for every point.
     pub(crate) set: Vec<String>,
     pub(crate) settings: Settings,
 }
 
 impl Choice {
-    /// The choices of a study file, and of the file that it shares with others.
+    /// Returns the choices of a study file, and of the file that it shares with other studies.
     pub(crate) fn read(
         own: &[FreeConfig],
         shared: Option<&Path>,
@@ -143,7 +143,7 @@ impl ChoiceValue {
     }
 }
 
-/// Keys that only some points set.
+/// Parses keys for some points only.
 pub(crate) fn settings_of(of: &[SettingConfig], matrix: &Matrix) -> Result<Settings, ConfigError> {
     let read = |(index, setting): (usize, &SettingConfig)| {
         let points = matrix.pattern(&setting.at);
@@ -154,7 +154,7 @@ pub(crate) fn settings_of(of: &[SettingConfig], matrix: &Matrix) -> Result<Setti
     of.iter().enumerate().map(read).collect()
 }
 
-/// What `settings` set at a point.
+/// Returns the assignments of `settings` at a point.
 pub(crate) fn set_at<'a>(
     settings: &'a Settings,
     point: &'a [usize],

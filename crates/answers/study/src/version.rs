@@ -1,5 +1,5 @@
-//! Which build a result comes from.
+//! The build of a result.
 
-/// The version and a digest of the code that decides what a simulation gives
-/// (of the version alone where those are not at hand, as in a packaged crate).
+/// Version and digest of the code that determines the results of a simulation. If the sources are
+/// missing, as in a packaged crate, there is only the version.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-", env!("FULLSTROKE_SOURCES"));

@@ -1,4 +1,4 @@
-//! What the digest of the simulating code is made of (`build/code.rs`).
+//! Tests of the digest of the simulating code (`build/code.rs`).
 
 #[path = "../build/code.rs"]
 mod code;

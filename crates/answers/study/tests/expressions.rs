@@ -1,4 +1,4 @@
-//! The language of claims, over results that are made up.
+//! Tests of the language of claims, with made-up results.
 
 mod common;
 
@@ -6,8 +6,8 @@ use common::{STUDY, study};
 use fullstroke_study::Study;
 use fullstroke_study::expression::{Bindings, Data, Estimate, Problem, Value, check_names, parse};
 
-/// At policy number `p` and load number `l` the first metric is `10 (p + 1) (l + 1)`
-/// with one seed and 2 more with the other; every other metric is a tenth of it.
+/// Made-up results. At policy number `p` and load number `l` the first metric is `10 (p + 1) (l +
+/// 1)` with one seed and 2 more with the other seed. Every other metric is a tenth of the first.
 struct Made<'a>(&'a Study);
 
 impl Data for Made<'_> {
@@ -33,7 +33,7 @@ fn evaluate(study: &Study, text: &str) -> Result<Value, Problem> {
         .evaluate(&expression, &Bindings::new())
 }
 
-/// A number, or a truth as 1 or 0.
+/// Returns a number, or a truth as 1 or 0.
 fn number(study: &Study, text: &str) -> f64 {
     match evaluate(study, text) {
         Ok(Value::Number(number)) => number.mean(),

@@ -1,5 +1,5 @@
-//! The schema of study files and the page of metrics are generated; what is
-//! committed must be what the code says. `make generate` writes them.
+//! The schema of study files and the page of metrics are generated. The committed files must equal
+//! the output of the code. `make generate` writes the files.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Points, what is set at them, and what tells their results apart.
+//! Tests of points, their settings, and the keys of their results.
 
 mod common;
 
@@ -16,10 +16,10 @@ fn digests(study: &Study) -> BTreeSet<String> {
         .collect()
 }
 
-/// The study with lines of its own in front of the axes.
+/// Returns the study with `lines` inserted in front of the axes.
 fn with(lines: &str) -> Result<Study, String> {
     let text = STUDY.replacen("[[axes]]", &format!("{lines}\n[[axes]]"), 1);
-    // What is read is checked; the folder is needed only for that.
+    // The study is checked completely while it is read, so the folder is not needed any more.
     study(&text).1
 }
 
@@ -144,7 +144,7 @@ fn a_point_is_known_by_its_stack_and_by_the_bytes_of_its_trace() {
     );
 }
 
-/// A claim that always holds, once it has numbers.
+/// Returns a claim that holds as soon as it has numbers.
 fn claim(id: &str, obtained: &str) -> String {
     format!(
         "\n[[claims]]\nid = \"{id}\"\nsays = \"?\"\nours = true\npublished = \"?\"\nkind = \"shape\"\nobtained = \"{obtained}\"\nholds = \"obtained > 0\"\n"
@@ -172,7 +172,7 @@ settings = [{ at = { policy = "look" }, set = ["volume.chunk=256KiB"] }]
         run_list.touches(0, variant, &study.claims[1]),
         "also where a condition left it out so far"
     );
-    // Nine points with two seeds; in the variant the points of `look` are others.
+    // Nine points with two seeds; the variant changes the points with the policy `look`.
     assert_eq!(run_list.tasks.len(), 2 * (9 + 3));
 }
 
@@ -224,7 +224,7 @@ values = [{ name = "four", set = ["volume.drives=4"] }]
             .tasks
             .len()
     };
-    // The claim looks at three of nine points.
+    // The claim reads three of nine points.
     assert_eq!(runs(&Extent::default()), 2 * 9);
     assert_eq!(runs(&extent), 2 * (9 + 5 * 3));
     assert_eq!(
@@ -265,7 +265,8 @@ fn equations_stand_beside_the_run_that_they_are_about_window_by_window() {
         .run_elsewhere(&Digests::default())
         .unwrap();
     let value = |name: &str| kept.iter().find(|kept| kept.metric == name).unwrap().value;
-    // Nothing shares a window at ten requests a second, so that a latency is a seek and half a turn.
+    // At ten requests per second no two requests share a window, so a latency is a seek and half a
+    // revolution.
     let ratio = value("predicted.windows.latency_ms.p50") / value("windows.latency_ms.p50");
     assert!((0.5..1.5).contains(&ratio), "{ratio}");
     assert_eq!(

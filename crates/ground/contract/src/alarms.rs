@@ -1,20 +1,21 @@
-//! Who wants to be woken first.
+//! Wake-up times, with fast access to the earliest.
 
 use fullstroke_units::Time;
 
-/// One alarm for each of a fixed number of sleepers, in a tournament tree:
-/// setting one costs the logarithm of their number, the first is at hand. At
-/// one instant the lower number wins.
+/// One alarm for each of a fixed number of sleepers, in a tournament tree. To set an alarm costs
+/// the logarithm of the number of sleepers; to read the first alarm takes constant time. Of two
+/// alarms at one instant, the sleeper with the lower number comes first.
 #[derive(Clone, Debug)]
 pub struct Alarms {
     due: Vec<Time>,
-    /// `winners[1]` is the first of all; the children of `i` are `2i`, `2i+1`.
+    /// `winners[1]` is the sleeper with the earliest alarm. The children of node `i` are `2i` and
+    /// `2i+1`.
     winners: Vec<u32>,
     leaves: usize,
 }
 
 impl Alarms {
-    /// No alarm for any of `sleepers`.
+    /// Creates alarms for `sleepers` sleepers; no alarm is set.
     pub fn new(sleepers: usize) -> Alarms {
         let leaves = sleepers.next_power_of_two();
         let mut winners = vec![0; 2 * leaves];
@@ -31,7 +32,7 @@ impl Alarms {
         }
     }
 
-    /// The alarm of `sleeper` rings at `due`, and no longer when it would have.
+    /// Sets the alarm of `sleeper` to `due`. The previous alarm of the sleeper is gone.
     ///
     /// # Panics
     /// If there is no such sleeper.
@@ -49,6 +50,7 @@ impl Alarms {
         let mut node = (self.leaves + sleeper) / 2;
         while node > 0 {
             let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
+            // On equal times the left child wins, because its sleepers have the lower numbers.
             let first = if self.due[right as usize] < self.due[left as usize] {
                 right
             } else {
@@ -59,7 +61,7 @@ impl Alarms {
         }
     }
 
-    /// The sleeper with the earliest alarm, and when.
+    /// Returns the sleeper with the earliest alarm and the time of the alarm.
     #[inline]
     pub fn first(&self) -> (usize, Time) {
         let first = self.winners[1] as usize;

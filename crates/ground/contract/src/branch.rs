@@ -1,33 +1,34 @@
-//! How nodes are put together.
+//! The description of a tree of nodes before the graph is built.
 
 use crate::{Node, TrackTable};
 use std::sync::Arc;
 
-/// A node with what is below it, as it is described before the graph is built.
+/// A node and the nodes below it, as a description from which the graph is built.
 pub struct Branch {
-    /// What is asked.
+    /// The node at the top of the branch.
     pub node: Box<dyn Node>,
-    /// What it asks: that at its lower port 0 comes first.
+    /// The branches at the node's lower ports, in the order of the ports from 0.
     pub below: Vec<Branch>,
-    /// What joins the node to these, if not edges of their own.
+    /// The node between this node and the branches below, such as a bus; `None` = direct edges.
     pub link: Option<Box<dyn Node>>,
-    /// What the node is.
+    /// Kind of the node.
     pub kind: Kind,
 }
 
-/// What a node is, as far as names, paths and counters go.
+/// The kind of a node: decides about names, paths and counters.
 pub enum Kind {
-    /// A drive, and how addresses lie on it. What is below are its arms.
+    /// A drive with its address map. The branches below are the drive's arms.
     Drive(Arc<dyn TrackTable>),
-    /// An arm of a drive, and how addresses lie under it: what it counts is the
-    /// drive's.
+    /// An arm of a drive, with the map of the addresses under this arm. The arm's counters belong
+    /// to the drive.
     Arm(Arc<dyn TrackTable>),
     /// A volume of members.
     Volume,
-    /// An array of drives that is one node, and how addresses lie on each: their
-    /// disks speak with each other, which no edge of a graph carries.
+    /// An array of drives in one node, with the address map of each drive. The drives are one node
+    /// because they exchange messages with each other, and the edges of a graph lead only up and
+    /// down.
     Array(Vec<Arc<dyn TrackTable>>),
-    /// It has one member, and the same name.
+    /// A layer above one member; it has the name of the member.
     Cover,
 }
 
@@ -41,11 +42,11 @@ impl Branch {
         }
     }
 
-    /// A drive, whose addresses lie as `tracks` says.
+    /// Describes a drive whose addresses are laid out according to `tracks`.
     pub fn drive(node: Box<dyn Node>, tracks: Arc<dyn TrackTable>) -> Branch {
         Branch::new(node, Vec::new(), Kind::Drive(tracks))
     }
-    /// A drive that hands requests on to its arms.
+    /// Describes a drive that passes requests on to its arms.
     pub fn drive_of_arms(
         node: Box<dyn Node>,
         tracks: Arc<dyn TrackTable>,
@@ -57,32 +58,33 @@ impl Branch {
         );
         Branch::new(node, arms, Kind::Drive(tracks))
     }
-    /// An arm of a drive.
+    /// Describes an arm of a drive.
     pub fn arm(node: Box<dyn Node>, tracks: Arc<dyn TrackTable>) -> Branch {
         Branch::new(node, Vec::new(), Kind::Arm(tracks))
     }
-    /// A volume of members, in order: that at its lower port 0 comes first.
+    /// Describes a volume. The first member is at lower port 0.
     pub fn volume(node: Box<dyn Node>, members: Vec<Branch>) -> Branch {
         Branch::new(node, members, Kind::Volume)
     }
-    /// An array that is one node; its drives' counters are the node's, in order.
+    /// Describes an array that is one node. The node counts for its drives, in their order.
     pub fn array(node: Box<dyn Node>, drives: Vec<Arc<dyn TrackTable>>) -> Branch {
         Branch::new(node, Vec::new(), Kind::Array(drives))
     }
-    /// A node that everything on its way to `member` passes, such as a queue.
+    /// Describes a node that every request to `member` passes, such as a queue.
     pub fn over(node: Box<dyn Node>, member: Branch) -> Branch {
         Branch::new(node, vec![member], Kind::Cover)
     }
-    /// The same, with `link` between the node and its members: a node with as
-    /// many upper as lower ports, member `n` at port `n` of both. Nothing of it
-    /// is seen in gauges; what reads them above it sees the members.
+    /// Puts `link` between the node and its members. A link has as many upper as lower ports, and
+    /// member `n` is at port `n` on both sides. Links are invisible in gauges: a node above the
+    /// link reads the gauges of the members.
     #[must_use]
     pub fn behind(mut self, link: Box<dyn Node>) -> Branch {
         assert!(self.link.is_none(), "two links join a node to its members");
         self.link = Some(link);
         self
     }
-    /// How addresses lie on it: a drive's table is also that of what covers it.
+    /// Returns the address map of the branch. A cover has the map of the drive below. `None` for a
+    /// volume or an array, whose addresses are spread over several drives.
     pub fn tracks(&self) -> Option<Arc<dyn TrackTable>> {
         match &self.kind {
             Kind::Drive(table) | Kind::Arm(table) => Some(Arc::clone(table)),

@@ -1,10 +1,10 @@
-//! Where a request's time went.
+//! The parts of a request's response time.
 
 use fullstroke_units::Duration;
 
-/// The parts of a response time. They add up to it, exactly, at every layer:
-/// a layer that splits a request reports the parts of the member I/O that
-/// finished last, and adds what it spent itself.
+/// The parts of a response time. At every layer the sum of the parts is exactly the response time.
+/// A layer that splits a request reports the parts of the member I/O that finished last, and adds
+/// its own time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Breakdown {
     /// Waiting for a busy resource: host queue, array queue, drive queue.
@@ -12,10 +12,9 @@ pub struct Breakdown {
     /// Waiting for redundancy: reads of old data and parity that a write needs
     /// first, and for another write of the same stripe.
     pub parity: Duration,
-    /// Command overhead and bus, as far as they are not hidden.
+    /// Command overhead and bus time, as far as no other activity hides them.
     pub overhead: Duration,
-    /// Arm movement, head switches and settling, between tracks of the request
-    /// as well.
+    /// Arm movement, head switches and settling, including those between tracks of the request.
     pub seek: Duration,
     /// Rotational latency.
     pub rotation: Duration,
@@ -26,11 +25,11 @@ pub struct Breakdown {
 }
 
 impl Breakdown {
-    /// The sum of all parts: the response time.
+    /// Returns the response time, the sum of all parts.
     pub fn response(&self) -> Duration {
         self.queue + self.parity + self.service()
     }
-    /// The parts in which a drive worked on the request.
+    /// Returns the service time, in which a drive worked on the request.
     pub fn service(&self) -> Duration {
         self.overhead + self.seek + self.rotation + self.transfer
     }

@@ -1,33 +1,33 @@
-//! What the nodes of a machine have counted, for reports and metrics.
+//! The counters of all nodes of a machine, for reports and metrics.
 
 use crate::{HostReadings, LayerReadings, MemberStatistics};
 use fullstroke_units::Time;
 
-/// How many instants of shifts an array keeps.
+/// Largest number of shift times that an array keeps.
 pub const SHIFTS_KEPT: usize = 256;
 
-/// All counters since the beginning of a run, gathered node by node in the order
-/// of the graph.
+/// All counters since the beginning of a run. They are collected node by node in the order of the
+/// graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counters {
-    /// One entry a drive.
+    /// Counters of each drive.
     pub drives: Vec<MemberStatistics>,
-    /// What other layers counted, by name.
+    /// Counters of the other layers, by name.
     pub layers: Vec<LayerReadings>,
-    /// What hosts with programs counted.
+    /// Counters of the hosts that run programs.
     pub hosts: Vec<HostReadings>,
-    /// When arrays with gears began to shift, in the order of the tree: each array's first
-    /// [`SHIFTS_KEPT`].
+    /// Times when arrays with gears began to shift, in the order of the tree. Each array
+    /// contributes its first [`SHIFTS_KEPT`] shifts.
     pub gear_shifts: Vec<Time>,
-    /// Damaged rows that workloads left out, as the user allowed.
+    /// Number of damaged rows that workloads skipped with the user's permission.
     pub skipped_rows: u64,
-    /// What is wrong with what workloads read that the requests do not tell, such
-    /// as events that a trace has lost: a sentence each, none twice.
+    /// Problems of the input of workloads, one sentence each without duplicates. An example is
+    /// events lost by a trace, of which the requests show nothing.
     pub notes: Vec<String>,
 }
 
 impl Counters {
-    /// Adds a note, unless it is there already.
+    /// Adds a note unless the same note is present.
     pub fn note(&mut self, note: String) {
         if !self.notes.contains(&note) {
             self.notes.push(note);

@@ -1,20 +1,20 @@
-//! Errors in what users describe.
+//! Errors in the user's descriptions.
 
 use std::fmt;
 use thiserror::Error;
 
-/// A value in a stack or drive description that cannot be used. Whoever knows
-/// the file adds its name and the line of `key`.
+/// An unusable value in a stack or drive description. The reader of the file adds the file name and
+/// the line of `key`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Dotted path of the key, such as `volume.chunk`; empty for the whole.
+    /// Dotted path of the key, such as `volume.chunk`; empty for an error of the whole file.
     pub key: String,
-    /// What was found, what was expected, and how to mend it.
+    /// Text with the value found, the value expected, and a remedy.
     pub message: String,
 }
 
 impl ConfigError {
-    /// An error at `key`.
+    /// Creates an error at `key`.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> ConfigError {
         ConfigError {
             key: key.into(),
@@ -22,7 +22,7 @@ impl ConfigError {
         }
     }
 
-    /// The same error seen from one level up: its key lies below `parent`.
+    /// Puts `parent` in front of the key, for the same error seen from one level up.
     #[must_use]
     pub fn below(mut self, parent: &str) -> ConfigError {
         self.key = match (parent.is_empty(), self.key.is_empty()) {
@@ -46,14 +46,15 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// What was found and what was expected, in a part of a text. Whoever reads the whole text adds the
-/// file, the line and the key; nobody decides by it. [`reason!`](crate::reason) writes one.
+/// An error in a part of a text: the value found and the value expected. The reader of the whole
+/// text adds the file, the line and the key. A `Reason` is for people only; no code decides by its
+/// content. [`reason!`](crate::reason) creates one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct Reason(String);
 
 impl Reason {
-    /// A reason in words.
+    /// Creates a reason from text.
     pub fn new(words: impl Into<String>) -> Reason {
         Reason(words.into())
     }
@@ -71,7 +72,7 @@ impl From<Reason> for String {
     }
 }
 
-/// A [`Reason`], formatted like `format!`.
+/// Creates a [`Reason`] from arguments like those of `format!`.
 #[macro_export]
 macro_rules! reason {
     ($($words:tt)*) => { $crate::Reason::new(format!($($words)*)) };

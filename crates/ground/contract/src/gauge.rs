@@ -1,27 +1,27 @@
-//! What may be read from the layers below.
+//! The state that a layer may read from the layers below.
 
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
 use std::sync::Arc;
 
-/// The readings of one layer, published by the driver after each call to it.
+/// The readings of one layer. The driver publishes them after each call to the layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gauge {
-    /// Requests in the layer: waiting and in service.
+    /// Number of requests in the layer: waiting and in service.
     pub queue_length: u32,
-    /// Where the arm is, or will be when the request in service ends. For a
-    /// layer of several drives: that of its first.
+    /// Position of the arm now or, while a request is in service, at the end of this request. For a
+    /// layer of several drives: position of the first drive's arm.
     pub head: Cylinder,
-    /// How far the medium under that arm is ahead of one that has turned evenly
-    /// since time 0: it is not, unless it once stood, or was set off late.
+    /// Angle by which the medium under that arm leads a medium that has turned evenly since time 0.
+    /// Zero, unless the platters once stopped or started late.
     pub phase: Angle,
-    /// Since when the layer has had nothing to do; `None` while it is busy.
+    /// Time since when the layer has been idle; `None` while it is busy.
     pub idle_since: Option<Time>,
-    /// Whether the layer answers at all.
+    /// False if the layer has failed and answers no requests.
     pub alive: bool,
 }
 
 impl Gauge {
-    /// These readings with the arm of `other`.
+    /// Returns these readings with the arm position and phase of `other`.
     #[inline]
     #[must_use]
     pub fn with_arm_of(self, other: &Gauge) -> Gauge {
@@ -45,71 +45,72 @@ impl Default for Gauge {
     }
 }
 
-/// One track, as a layer above may align to it.
+/// One track, for a layer above that aligns requests to tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Track {
-    /// Its first LBN.
+    /// First LBN of the track.
     pub first: Lbn,
-    /// LBNs on it.
+    /// Number of LBNs on the track.
     pub sectors: Sectors,
-    /// Where it lies.
+    /// Cylinder of the track.
     pub cylinder: Cylinder,
-    /// Its surface.
+    /// Surface of the track.
     pub surface: u32,
 }
 
-/// A zone: consecutive addresses that are transferred at one rate.
+/// A zone: consecutive addresses with one transfer rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneRate {
-    /// Its first LBN.
+    /// First LBN of the zone.
     pub first: Lbn,
-    /// Its LBNs.
+    /// Number of LBNs in the zone.
     pub sectors: Sectors,
-    /// Bytes a second of a sequential transfer, skews included.
+    /// Bytes per second of a sequential transfer, skews included.
     pub bytes_per_s: u64,
 }
 
-/// The gauge that never changes: how addresses lie on the medium. For a layer
-/// of several drives it describes the first, in that drive's addresses.
+/// The address map of the medium, a gauge that never changes. For a layer of several drives the map
+/// describes the first drive, in the addresses of this drive.
 pub trait TrackTable: Send + Sync {
-    /// Addresses `0..capacity`.
+    /// Returns the number of addresses; valid addresses are `0..capacity`.
     fn capacity(&self) -> Sectors;
-    /// The track that holds `lbn`.
+    /// Returns the track of `lbn`.
     ///
     /// # Panics
     /// If `lbn` is not below the capacity.
     fn track_at(&self, lbn: Lbn) -> Track;
-    /// The cylinder of `lbn`; beyond the end, that of the last address.
+    /// Returns the cylinder of `lbn`. For an address beyond the end, returns the cylinder of the
+    /// last address.
     fn cylinder_of(&self, lbn: Lbn) -> Cylinder;
-    /// Seek and rotation before a transfer could begin at `lbn`, for `arm` if it
-    /// leaves its cylinder at `now`; beyond the end, at the last address. A table
-    /// that knows of no times says zero.
+    /// Returns the time for seek and rotation before a transfer can begin at `lbn`, if `arm` leaves
+    /// its cylinder at `now`. An address beyond the end counts as the last address. A table without
+    /// times returns zero (default).
     fn positioning(&self, _now: Time, _arm: &Gauge, _lbn: Lbn, _write: bool) -> Duration {
         Duration::ZERO
     }
-    /// The zones, in the order of their addresses, which they cover. A table that
-    /// knows of none has none.
+    /// Returns the zones in the order of their addresses. Together the zones cover all addresses. A
+    /// table without zones returns an empty list (default).
     fn zone_rates(&self) -> Vec<ZoneRate> {
         Vec::new()
     }
-    /// What no seek over so many cylinders or more falls short of.
+    /// Returns a lower bound of the time of a seek over at least `cylinders` cylinders. The default
+    /// is zero.
     fn seek_at_least(&self, _cylinders: u32) -> Duration {
         Duration::ZERO
     }
 }
 
-/// The other gauge that never changes: how the addresses of a striped volume lie
-/// on its members.
+/// The address map of a striped volume: from addresses to members. Like [`TrackTable`], the map
+/// never changes.
 pub trait Stripes: Send {
-    /// Addresses that lie together on one member: runs of so many, from address
-    /// 0 on.
+    /// Returns the length of a run of addresses on one member. The first run starts at address 0.
     fn unit(&self) -> Sectors;
-    /// The member that holds (the first copy of) `lbn`; beyond the end, that of
-    /// the last address.
+    /// Returns the member with (the first copy of) `lbn`. For an address beyond the end, returns
+    /// the member of the last address.
     fn member_of(&self, lbn: Lbn) -> u32;
 }
 
-/// The window of a layer on the layers directly below it, by member index.
+/// The view of a layer on the layers directly below, by member index.
 #[derive(Clone, Copy)]
 pub struct Below<'a> {
     gauges: &'a [Gauge],
@@ -117,10 +118,10 @@ pub struct Below<'a> {
 }
 
 impl<'a> Below<'a> {
-    /// A window on members with these gauges and track tables, in order.
+    /// Creates a view on members with these gauges and track tables, in order.
     ///
     /// # Panics
-    /// If the two differ in length.
+    /// If the two slices differ in length.
     pub fn new(gauges: &'a [Gauge], tables: &'a [Option<Arc<dyn TrackTable>>]) -> Below<'a> {
         assert_eq!(
             gauges.len(),
@@ -130,18 +131,18 @@ impl<'a> Below<'a> {
         Below { gauges, tables }
     }
 
-    /// The window of a layer that has nothing below it.
+    /// The view of a layer without layers below.
     pub const NOTHING: Below<'static> = Below {
         gauges: &[],
         tables: &[],
     };
 
-    /// The readings of `member`; of a member that is not there, the default.
+    /// Returns the readings of `member`, or the default if there is no such member.
     pub fn gauge(&self, member: usize) -> Gauge {
         self.gauges.get(member).copied().unwrap_or_default()
     }
 
-    /// How addresses lie on `member`, if it knows.
+    /// Returns the address map of `member`; `None` if the member has no map.
     pub fn tracks(&self, member: usize) -> Option<&'a dyn TrackTable> {
         self.tables.get(member)?.as_deref()
     }

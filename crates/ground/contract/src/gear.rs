@@ -1,26 +1,26 @@
-//! How many members of an array work.
+//! The number of active members of an array with gears.
 
-/// The gear of an array whose members stop while little is asked of it.
+/// The gear of an array whose members stop under low load (PARAID, Weddle and others 2007).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Gear {
-    /// All of them.
+    /// All members work.
     #[default]
     High,
-    /// All of them, until the soft state is up to date.
+    /// All members work until the soft state is up to date. The array shifts down.
     Falling,
-    /// The transient ones stand.
+    /// The transient members are in standby.
     Low,
-    /// All of them, until the transient ones are up to date.
+    /// All members work until the transient members are up to date. The array shifts up.
     Rising,
 }
 
 impl Gear {
-    /// Whether transient data is read from the soft state.
+    /// Returns true if reads of transient members' data go to the soft state.
     pub fn reads_soft(self) -> bool {
         matches!(self, Gear::Low | Gear::Rising)
     }
 
-    /// What people call it.
+    /// Returns the name of the gear for people.
     pub fn name(self) -> &'static str {
         match self {
             Gear::High => "high",

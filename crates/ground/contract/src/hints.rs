@@ -1,9 +1,9 @@
-//! What goes down with a request.
+//! Information of the layers above that goes down with a request.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The class of a request's I/O priority, as the kernel names them.
+/// The class of a request's I/O priority, with the kernel's names.
 #[derive(
     Clone,
     Copy,
@@ -20,17 +20,17 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum PriorityClass {
-    /// Before everything else.
+    /// Served before everything else.
     RealTime,
-    /// The default.
+    /// The default class.
     #[default]
     BestEffort,
-    /// Only when nothing else waits.
+    /// Served only if nothing else waits.
     Idle,
 }
 
 impl PriorityClass {
-    /// All classes, the more urgent first.
+    /// All classes, the most urgent first.
     pub const ALL: [PriorityClass; 3] = [
         PriorityClass::RealTime,
         PriorityClass::BestEffort,
@@ -38,41 +38,39 @@ impl PriorityClass {
     ];
 }
 
-/// What the layers above know about a request. Every field has a default that
-/// says "nothing known"; a layer may use or ignore each of them.
+/// Information about a request from the layers above. The default of every field means "nothing
+/// known". A layer may use or ignore each field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hints {
-    /// The sequential stream or file that the request belongs to; 0 = unknown.
+    /// Sequential stream or file of the request; 0 = unknown (default).
     pub stream: u32,
-    /// The process that waits for it; 0 = unknown.
+    /// Process that waits for the request; 0 = unknown (default).
     pub process: u32,
-    /// Which of the stack's workloads issued it, by index; 0 where there is one.
+    /// Index of the workload in the stack that issued the request; 0 if there is one workload.
     pub workload: u16,
-    /// The class of its I/O priority.
+    /// Class of the I/O priority.
     pub class: PriorityClass,
     /// The level within the class, 0 (first) to 7.
     pub level: u8,
-    /// Whether somebody waits for the completion (reads, and writes that are
-    /// synchronous).
+    /// True if a process waits for the completion: for reads and synchronous writes. Default true.
     pub synchronous: bool,
-    /// Whether it passes page caches by (O_DIRECT).
+    /// True if the request bypasses page caches (O_DIRECT).
     pub direct: bool,
     /// Force unit access: the write must be on the medium when it completes.
     pub force_unit_access: bool,
-    /// Whether a read is to be answered by the medium, whatever buffers hold, and compared
-    /// with what was written last: if it is not that, it ends as `Status::Differs`.
+    /// True for a read from the medium that ignores buffers and compares the data with the last
+    /// write. If the data differ, the read ends as `Status::Differs`.
     pub verify: bool,
-    /// Whether the extent is of each member's addresses, and to be read from every one that
-    /// answers, however many levels down: data, copies and parity alike, as a scrub does.
+    /// True if the extent is in the addresses of each member. Every member that answers reads the
+    /// extent, through all levels: data, copies and parity alike, as a scrub does.
     pub members: bool,
-    /// Whether a write is what storage has asked for by PULL. A page cache on its way
-    /// does not keep it back.
+    /// True for a write that storage asked for by PULL. Page caches on the way do not hold this
+    /// write back.
     pub pulled: bool,
-    /// The stripe of the array above that the request belongs to.
+    /// Stripe of the array above to which the request belongs.
     pub stripe: Option<u64>,
-    /// How many requests wait at the member of that array which bounds all parts of
-    /// a request: the most or the least busy one, if the array says it at all
-    /// (Qian & Wang, section 6); 0 otherwise.
+    /// Queue length of the array member that bounds all parts of a request: the most or the least
+    /// busy member (Qian & Wang, section 6). 0 if the array does not tell.
     pub stripe_queue: u32,
 }
 
@@ -83,6 +81,8 @@ impl Default for Hints {
             process: 0,
             workload: 0,
             class: PriorityClass::BestEffort,
+            // The level is that of a Linux task with nice value 0 (`IOPRIO_BE_NORM`,
+            // `include/uapi/linux/ioprio.h`).
             level: 4,
             synchronous: true,
             direct: false,

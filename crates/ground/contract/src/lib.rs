@@ -1,12 +1,12 @@
-//! What crosses between the layers, in one place.
+//! The types that cross between the layers.
 //!
-//! A machine is a graph of [`Node`]s with [`Port`]s. A request falls from a workload
-//! through host and volume to the drives; completions rise. Beside requests, three
-//! typed windows cross layers, and nothing else does:
+//! A machine is a graph of [`Node`]s with [`Port`]s. Requests go down from a workload through host
+//! and volume to the drives; completions go up. Beside requests and completions, only three typed
+//! windows cross layers:
 //!
 //! - [`Hints`] go down with a request,
 //! - [`Gauge`]s are read from the nodes directly below ([`Below`]),
-//! - [`Notice`]s come up unasked.
+//! - [`Notice`]s go up without a request.
 //!
 //! A layer that ignores a window works unchanged.
 

@@ -1,5 +1,4 @@
-//! The shape of everything in a machine: a state machine with ports that never
-//! looks at a clock.
+//! The interface of every node in a machine: a state machine with ports that never reads a clock.
 
 use crate::{
     Below, Completion, Counters, Extent, Gauge, NodeId, Notice, Order, Refusal, Request, Signal,
@@ -9,49 +8,47 @@ use fullstroke_units::Time;
 use std::any::Any;
 use std::collections::VecDeque;
 
-/// One end of an edge between two nodes. Each side numbers its own: a node's
-/// upper ports, at which requests arrive, and its lower ports, at which it
-/// issues them, are both counted from 0.
+/// One end of an edge between two nodes. Requests arrive at a node's upper ports; the node issues
+/// requests at its lower ports. Each side of a node numbers its ports from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Port(pub u16);
 
 impl Port {
-    /// The only one, where there is one.
+    /// The first port, and the only port of a node with one port.
     pub const FIRST: Port = Port(0);
 
-    /// Port number `index`.
+    /// Returns port number `index`.
     ///
     /// # Panics
-    /// If there cannot be so many.
+    /// If `index` is above 65,535.
     #[inline]
     pub fn of(index: usize) -> Port {
         Port(u16::try_from(index).expect("a node has at most 65,536 ports a side"))
     }
 
-    /// Its number.
+    /// Returns the number of the port.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// When a node wants to be woken, and whether a run has to wait for it.
+/// The next wake-up time of a node. A run waits for work, but not for chores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// For something that must happen before a run is over: a request is served,
-    /// issued or waits. [`Time::NEVER`] = there is nothing.
+    /// A wake-up for something that must happen before a run ends: a request is served, issued or
+    /// waits. [`Time::NEVER`] = no wake-up.
     Work(Time),
-    /// For something that goes on for ever by itself, such as a flusher's rounds
-    /// or a look at how long drives have been idle. A run ends when only chores
-    /// are left.
+    /// A wake-up for an endless periodic task, such as a flusher's rounds or a check of the drives'
+    /// idle times. A run ends when only chores are left.
     Chore(Time),
 }
 
 impl Wake {
-    /// There is nothing to be woken for.
+    /// No wake-up.
     pub const NEVER: Wake = Wake::Work(Time::NEVER);
 
-    /// The instant, whatever it is for.
+    /// Returns the wake-up time of work or of a chore.
     #[inline]
     pub const fn at(self) -> Time {
         match self {
@@ -59,7 +56,7 @@ impl Wake {
         }
     }
 
-    /// Whether a run must wait for it.
+    /// Returns true if a run must wait for this wake-up.
     #[inline]
     pub fn is_work(self) -> bool {
         matches!(self, Wake::Work(at) if at != Time::NEVER)
@@ -67,55 +64,52 @@ impl Wake {
 }
 
 impl From<Time> for Wake {
-    /// Work is the rule.
+    /// Converts a time to a wake-up for work, the usual case.
     #[inline]
     fn from(at: Time) -> Wake {
         Wake::Work(at)
     }
 }
 
-/// One node of a machine's graph: a workload, a layer of the host, a controller,
-/// a volume, a link, a drive.
+/// One node of a machine's graph: a workload, a layer of the host, a controller, a volume, a link,
+/// a drive.
 ///
 /// - **Events in**: [`submit`](Node::submit), [`completed`](Node::completed),
-///   [`noticed`](Node::noticed), [`ordered`](Node::ordered),
-///   [`wake`](Node::wake). A node without uppers, such as a workload, is never
-///   given a request; one without lowers never a completion.
-/// - **Effects out**: through the context; the driver carries them out before it
-///   calls any node again.
-/// - **Getters**: [`next_wake`](Node::next_wake), [`owners`](Node::owners),
-///   [`gauge`](Node::gauge), [`count`](Node::count).
+///   [`noticed`](Node::noticed), [`ordered`](Node::ordered), [`wake`](Node::wake). A node without
+///   upper ports, such as a workload, never gets a request. A node without lower ports never gets a
+///   completion.
+/// - **Effects out**: through the context. The driver carries effects out after the call of the
+///   node has returned.
+/// - **Getters**: [`next_wake`](Node::next_wake), [`owners`](Node::owners), [`gauge`](Node::gauge),
+///   [`count`](Node::count).
 ///
-/// The polling rule, once: after each event the driver takes the effects, then
-/// asks `next_wake`. Time is monotonic over all calls to a node. Waking early is
-/// harmless. Waking late does not shift the node's own timeline: what it began
-/// or finished in the meantime carries the instants at which it did, and every
-/// event first catches up with them.
+/// The polling rule: after each event the driver takes the effects, then asks `next_wake`. Time is
+/// monotonic over all calls to a node. An early wake-up is harmless. A late wake-up does not shift
+/// the node's own timeline. Events of the time between carry their original instants, and the node
+/// catches up with all of them before it handles a new event.
 pub trait Node: Any + Send {
-    /// `request` arrives at the upper port `from`. Its completion goes back
-    /// there.
+    /// Handles a request that arrives at the upper port `from`. The completion goes back through
+    /// the same port.
     fn submit(&mut self, _now: Time, _from: Port, _request: Request, _cx: &mut Cx<'_>) {
         unreachable!("a node with somebody above it says what it does with requests")
     }
 
-    /// A request that this node issued at the lower port `from` has finished.
+    /// Handles the completion of a request that this node issued at the lower port `from`.
     fn completed(&mut self, _now: Time, _from: Port, _completion: Completion, _cx: &mut Cx<'_>) {
         unreachable!("a node that issues requests says what it does with completions")
     }
 
-    /// The time that the node asked for has come (or any other time).
+    /// Wakes the node at the time that it asked for, or at any other time.
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>);
 
-    /// Whoever is below the lower port `from` gives notice of something. Unless
-    /// the node uses it, it goes on to the [owners](Node::owners) of the
-    /// addresses that it speaks of, in their addresses; where nobody owns them,
-    /// it ends. What speaks of no addresses goes on as it is.
+    /// Handles a notice from the node at lower port `from`. The default passes the notice on to the
+    /// [owners](Node::owners) of its addresses, translated into their addresses. A notice about
+    /// addresses without owner ends here. A notice without addresses goes up unchanged.
     fn noticed(&mut self, _now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
         self.pass_on(from, notice, cx.out);
     }
 
-    /// Sends notice on upwards, as [`noticed`](Node::noticed) does unless the node
-    /// uses it.
+    /// Passes a notice on upwards, as the default of [`noticed`](Node::noticed) does.
     fn pass_on(&self, from: Port, notice: Notice, out: &mut Out) {
         match notice.signal.extent() {
             None => out.notice(Port::FIRST, notice),
@@ -131,46 +125,45 @@ pub trait Node: Any + Send {
         }
     }
 
-    /// Whom addresses below the lower port `from` belong to: tells `owner` each
-    /// upper port, with the extent as it is known there, in ascending order of
-    /// the addresses below. Addresses that hold nothing of anybody's, such as
-    /// parity, have no owner. Unless the node says otherwise, addresses are the
-    /// same above and below.
+    /// Calls `owner` for each part of `extent`, an extent below the lower port `from`. The
+    /// arguments are the upper port that owns the part, and the part in the addresses above. Calls
+    /// come in ascending order of the addresses below. Addresses without data of an upper port,
+    /// such as parity, have no owner. By default, addresses are the same above and below.
     fn owners(&self, _from: Port, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
         owner(Port::FIRST, extent);
     }
 
-    /// An operator says something about a member.
+    /// Carries out an operator's order about a member.
     ///
     /// # Errors
-    /// The node has no members, not this one, or cannot do it now; nothing
-    /// has changed then.
+    /// The node has no members or not this member, or cannot carry out the order now. The state is
+    /// unchanged in these cases.
     fn ordered(&mut self, _now: Time, _order: Order, _cx: &mut Cx<'_>) -> Result<(), Refusal> {
         Err(Refusal("this layer does not manage members".into()))
     }
 
-    /// When the node wants to be woken. [`Time`]s convert, and are work.
+    /// Returns when the node wants to be woken. A [`Time`] converts to a [`Wake`] for work.
     fn next_wake(&self) -> Wake;
 
-    /// The node's readings now. A workload has none.
+    /// Returns the node's readings now. A workload has no readings.
     fn gauge(&self) -> Gauge {
         Gauge::default()
     }
 
-    /// Adds what the node has counted until `now`.
+    /// Adds the node's counters up to `now` to the counters of the machine.
     fn count(&self, _now: Time, _counters: &mut Counters) {}
 }
 
-/// What a node may see and do in one call: read what is below it, and act.
+/// The context of one call of a node: the view on the nodes below, and the collector of effects.
 pub struct Cx<'a> {
-    /// The nodes at its lower ports, by port.
+    /// Gauges and address maps of the nodes at the lower ports, by port.
     pub below: Below<'a>,
-    /// Takes what it does.
+    /// Collector of the node's effects.
     pub out: &'a mut Out,
 }
 
 impl<'a> Cx<'a> {
-    /// The context of a node below which there is nothing.
+    /// Creates the context of a node without nodes below.
     pub fn alone(out: &'a mut Out) -> Cx<'a> {
         Cx {
             below: Below::NOTHING,
@@ -179,35 +172,34 @@ impl<'a> Cx<'a> {
     }
 }
 
-/// What a node does in answer to an event.
+/// An effect of a node: the reaction to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Submit a request.
+    /// Submits a request.
     Issue {
-        /// The lower port.
+        /// Lower port.
         port: Port,
-        /// What is submitted.
+        /// The request to submit.
         request: Request,
     },
-    /// A request has finished.
+    /// Completes a request.
     Complete {
-        /// The upper port at which it came.
+        /// Upper port at which the request arrived.
         port: Port,
-        /// How it ended.
+        /// Result of the request.
         completion: Completion,
     },
-    /// Tell the node above something else.
+    /// Sends a notice to the node above.
     Notice {
-        /// The upper port.
+        /// Upper port.
         port: Port,
-        /// What is told.
+        /// The notice to send.
         notice: Notice,
     },
 }
 
-/// Collects effects, and who they are of, until they are carried out: what nodes
-/// do goes straight into the queue of the whole graph. The driver owns it and
-/// reuses it, so that the hot path allocates nothing.
+/// Collects effects, each with its node, until they are carried out. The driver owns one queue for
+/// the whole graph and reuses it, because the hot path must not allocate.
 #[derive(Debug, Default)]
 pub struct Out {
     effects: VecDeque<(NodeId, Effect)>,
@@ -216,20 +208,20 @@ pub struct Out {
 }
 
 impl Out {
-    /// An empty collection.
+    /// Creates an empty collection.
     pub fn new() -> Out {
         Out {
             effects: VecDeque::with_capacity(64),
             ..Out::default()
         }
     }
-    /// What is collected from now on is of `node`.
+    /// Sets the node of all following effects to `node`.
     #[inline]
     pub fn of(&mut self, node: NodeId) -> &mut Out {
         self.node = node;
         self
     }
-    /// Submit `request` at lower port `port`.
+    /// Submits `request` at lower port `port`.
     #[inline]
     pub fn issue(&mut self, port: usize, request: Request) {
         self.effects.push_back((
@@ -240,12 +232,12 @@ impl Out {
             },
         ));
     }
-    /// Answer a request of a node that has one upper port.
+    /// Completes a request at the first upper port.
     #[inline]
     pub fn complete(&mut self, completion: Completion) {
         self.complete_to(Port::FIRST, completion);
     }
-    /// Answer a request that came at upper port `port`.
+    /// Completes a request at the upper port at which it arrived.
     #[inline]
     pub fn complete_to(&mut self, port: Port, completion: Completion) {
         debug_assert!(
@@ -258,50 +250,50 @@ impl Out {
         self.effects
             .push_back((self.node, Effect::Complete { port, completion }));
     }
-    /// Give notice of something now, at the first upper port.
+    /// Sends a signal now at the first upper port.
     pub fn signal(&mut self, signal: Signal) {
         self.notice(Port::FIRST, Notice::new(signal));
     }
-    /// Give notice, or pass it on, at upper port `port`.
+    /// Sends or passes on a notice at upper port `port`.
     pub fn notice(&mut self, port: Port, notice: Notice) {
         self.effects
             .push_back((self.node, Effect::Notice { port, notice }));
     }
-    /// A workload cannot go on: the run ends with this error. The first counts.
+    /// Ends the run with an error, because a workload cannot continue. The first error counts.
     pub fn stop(&mut self, why: SourceError) {
         self.stopped.get_or_insert(why);
     }
-    /// Takes why a workload could not go on.
+    /// Takes the error with which a workload has stopped; `None` if no workload has stopped.
     #[inline]
     pub fn take_stop(&mut self) -> Option<SourceError> {
         self.stopped.take()
     }
-    /// Effects that have not been taken out yet.
+    /// Returns the number of effects that wait.
     pub fn len(&self) -> usize {
         self.effects.len()
     }
-    /// Whether there are none.
+    /// Returns true if no effects wait.
     pub fn is_empty(&self) -> bool {
         self.effects.is_empty()
     }
-    /// Leaves undone what was collected.
+    /// Drops all effects that wait.
     pub fn clear(&mut self) {
         self.effects.clear();
     }
-    /// What was collected so far, in order.
+    /// Returns the effects that wait, in order.
     pub fn effects(&self) -> impl Iterator<Item = &Effect> {
         self.effects.iter().map(|(_, effect)| effect)
     }
-    /// Takes the first effect out, and whose it is.
+    /// Takes the first effect and its node out of the queue.
     #[inline]
     pub fn take_first(&mut self) -> Option<(NodeId, Effect)> {
         self.effects.pop_front()
     }
-    /// Takes the effects out, in order; the room is kept.
+    /// Takes all effects out, in order. The allocated memory is kept.
     pub fn drain(&mut self) -> impl Iterator<Item = Effect> {
         self.effects.drain(..).map(|(_, effect)| effect)
     }
-    /// Takes the requests out that were issued, in order, whatever their ports.
+    /// Takes all effects out and returns the issued requests of all ports, in order.
     pub fn requests(&mut self) -> impl Iterator<Item = Request> {
         self.drain().filter_map(|effect| match effect {
             Effect::Issue { request, .. } => Some(request),

@@ -1,80 +1,82 @@
-//! What hosts count of the programs that run on them: calls and transactions.
+//! Counters of a host for its programs: calls and transactions.
 
 use fullstroke_units::Duration;
 use serde::Serialize;
 
-/// How often something happened, and how long it took.
+/// Number and latency of events of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Times {
-    /// How often.
+    /// Number of events.
     pub count: u64,
-    /// How long each took.
+    /// Latency of the events in milliseconds.
     pub latency_ms: Latency,
 }
 
-/// How long something took that happened many times, in milliseconds.
+/// Distribution of a latency, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
     /// Arithmetic mean, exact.
     pub mean: f64,
-    /// Median, to three significant digits, as are the other percentiles.
+    /// Median, rounded to three significant digits like the other percentiles.
     pub p50: f64,
     /// 95th percentile.
     pub p95: f64,
     /// 99th percentile.
     pub p99: f64,
-    /// The longest, exact.
+    /// Maximum, exact.
     pub max: f64,
 }
 
-/// What a host with programs has counted, from when it counts.
+/// Counters of a host with programs, since the host began to count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostReadings {
-    /// What it is called; empty where it is the only one.
+    /// Name of the host; empty for an only host.
     pub name: String,
-    /// How long it has counted.
+    /// Time since the host began to count.
     pub elapsed: Duration,
-    /// Calls of all its programs, by kind.
+    /// Calls of all programs, by kind.
     pub operations: Vec<OperationReadings>,
-    /// Its programs.
+    /// Counters of each program.
     pub programs: Vec<ProgramReadings>,
-    /// Dirty memory over the run: seconds, and 10^6 bytes.
+    /// Dirty memory over the run, as pairs of seconds and 10^6 bytes.
     pub dirty_mb: Vec<(f64, f64)>,
 }
 
 /// Calls of one kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationReadings {
-    /// Which: `fsync`.
+    /// Name of the call, such as `fsync`.
     pub kind: &'static str,
-    /// From when it was made to its end.
+    /// Number and latency of the calls, from the call to its return.
     pub times: Times,
-    /// Those that failed.
+    /// Number of failed calls.
     pub failed: u64,
-    /// What reads and writes moved between program and host, in bytes.
+    /// Bytes moved by reads and writes between program and host.
     pub bytes: u64,
-    /// Requests to the device that all calls of this kind cost since the beginning of
-    /// the run; of a request for several, each has its share.
+    /// Device reads caused by all calls of this kind since the beginning of the run. If several
+    /// calls share a request, each call gets its share.
     pub device_reads: f64,
-    /// The same for writes, whenever they were made.
+    /// Device writes caused by all calls of this kind. A write counts even if the device gets it
+    /// later.
     pub device_writes: f64,
-    /// Calls of this kind since the beginning of the run.
+    /// Number of calls of this kind since the beginning of the run.
     pub calls: u64,
 }
 
-/// One program.
+/// Counters of one program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProgramReadings {
-    /// What it is called.
+    /// Name of the program.
     pub name: String,
-    /// From its begin, or from when the host counts, to its end.
+    /// Time until the end of the program. Starts with the program or, if later, when the host
+    /// begins to count.
     pub elapsed: Duration,
-    /// Its transactions, by what it calls them.
+    /// Transactions, by the program's names for them.
     pub transactions: Vec<(&'static str, Times)>,
-    /// What it says of itself, by name, with the unit in it.
+    /// The program's own measures, by name; the unit is part of the name.
     pub figures: Vec<(&'static str, f64)>,
-    /// Its own words.
+    /// Output text of the program.
     pub text: String,
-    /// What was left out: a sentence each.
+    /// Parts that were left out, one sentence each.
     pub notes: Vec<String>,
 }

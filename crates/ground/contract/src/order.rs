@@ -1,4 +1,4 @@
-//! What an operator says to a layer while it runs.
+//! Orders of an operator to a layer of a running machine.
 
 use fullstroke_units::{Bytes, Sectors};
 use std::fmt;
@@ -6,69 +6,66 @@ use std::fmt;
 /// The state of a volume's member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum MemberState {
-    /// It answers, and holds what it should.
+    /// The member answers, and its data are complete.
     #[default]
     Alive,
-    /// It does not answer; what it held is lost.
+    /// The member does not answer, and its data are lost.
     Failed,
-    /// It is new, and is being filled from the others.
+    /// The member is new and is being filled from the other members.
     Rebuilding {
-        /// Its addresses below this are filled and kept up to date; what lies
-        /// behind counts as lost.
+        /// Addresses below this are filled and kept up to date. Data beyond count as lost.
         done: Sectors,
     },
 }
 
-/// An order to a layer about its members. Layers carry orders out at once or
-/// refuse them; like every other event they are inputs of a run, and part of its
-/// record.
+/// An order to a layer about its members. A layer carries an order out at once or refuses it. Like
+/// every other event, orders are inputs of a run and part of its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The member has failed: nothing more is asked of it.
+    /// Marks the member as failed: it gets no more requests.
     Fail {
         /// Index among the layer's members.
         member: usize,
     },
-    /// An empty member stands in the failed one's place; fill it.
+    /// Puts an empty member in the place of the failed member and fills it.
     Restore {
         /// Index among the layer's members.
         member: usize,
-        /// Its addresses below this are filled already, by a rebuild that was
-        /// broken off.
+        /// Addresses below this are already filled, by an interrupted rebuild.
         done: Sectors,
-        /// How many bytes of the member are filled in a second, at most;
-        /// `None` = what [`Speed`](Order::Speed) says.
+        /// Upper limit of the rebuild in bytes per second of the member; `None` = the limit of
+        /// [`Speed`](Order::Speed).
         rate: Option<Bytes>,
-        /// Whether what cannot be filled may be given up. Without this a volume
-        /// that has lost data refuses: it stays failed until somebody says so.
+        /// True to give up data that cannot be recomputed. Otherwise a volume that has lost data
+        /// refuses the order. The volume then stays failed until an operator accepts the loss.
         accept_data_loss: bool,
     },
-    /// The failed member stands in its place again, with all that it should
-    /// hold: it missed no write since it failed.
+    /// Puts the failed member back in its place with complete data: the member has missed no write
+    /// since the failure.
     ReAdd {
         /// Index among the layer's members.
         member: usize,
     },
-    /// How fast members are filled, now and from now on.
+    /// Sets the speed of this rebuild and of later rebuilds.
     Speed(RebuildSpeed),
-    /// Nobody asks for anything any more: rebuilds rest until the next restore,
-    /// and what is under way ends.
+    /// Stops all rebuilds until the next restore, because no more requests will come. I/Os in
+    /// flight end normally.
     Rest,
 }
 
-/// The bounds of a rebuild, in bytes a second of the member that is filled: what
-/// `speed_limit_min` and `speed_limit_max` are to md.
+/// The limits of a rebuild, in bytes per second of the member that is filled. They correspond to
+/// md's `speed_limit_min` and `speed_limit_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RebuildSpeed {
-    /// A rebuild that is slower than this does not make way for requests.
+    /// Guaranteed speed: a rebuild below this speed does not give way to requests.
     pub least: Bytes,
-    /// The most; `None` = as fast as it goes.
+    /// Upper limit; `None` = no limit.
     pub most: Option<Bytes>,
 }
 
 impl Default for RebuildSpeed {
-    /// The least is md's (`SYSCTL_SPEED_LIMIT_MIN` in md.c, 1,000 KiB/s). There is no most: md's, 200,000
-    /// KiB/s, is less than one current drive reads.
+    /// The lower limit is md's (`SYSCTL_SPEED_LIMIT_MIN` in md.c, 1,000 KiB/s). There is no upper
+    /// limit, because md's limit of 200,000 KiB/s is less than the rate of one current drive.
     fn default() -> RebuildSpeed {
         RebuildSpeed {
             least: Bytes(1000 << 10),
@@ -77,7 +74,7 @@ impl Default for RebuildSpeed {
     }
 }
 
-/// Why an order was not carried out: a message for people.
+/// The reason of a refused order: a message for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal(pub String);
 

@@ -1,25 +1,26 @@
-//! What a drive's states cost, and how long it was in each.
+//! The power states of a drive: the energy and the time of each.
 //!
-//! Energy is residency times watts plus transitions times joules, in integers: microwatts times
-//! nanoseconds are femtojoules, so that what drives, intervals and runs add up to is exact.
+//! Energy is residency times watts plus transitions times joules. The arithmetic uses integers:
+//! microwatts times nanoseconds are femtojoules. Therefore sums over drives, intervals and runs are
+//! exact.
 
 use fullstroke_units::{Duration, Joules, Watts};
 
-/// How many states there are.
+/// Number of power states.
 const STATES: usize = PowerState::ALL.len();
 
-/// What an arm, and the drive with it, is doing, as far as that costs power.
+/// The activity of an arm and its drive, as far as power depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PowerState {
-    /// The arm moves, or settles, for anything but a write.
+    /// The arm moves or settles, but not for a write.
     Seek,
-    /// It moves, or settles, to write.
+    /// The arm moves or settles for a write.
     WriteSeek,
-    /// On track: waiting for a sector, for data from the bus, or with a command.
+    /// On track: waits for a sector or for data from the bus, or processes a command.
     Rotate,
-    /// Sectors pass that are read.
+    /// Sectors are read.
     Read,
-    /// Sectors pass that are written.
+    /// Sectors are written.
     Write,
     /// Ready at full speed, the heads on a track: T10's and T13's Idle_A.
     IdleA,
@@ -27,18 +28,18 @@ pub enum PowerState {
     IdleB,
     /// Unloaded, and the platters turn slower: Idle_C.
     IdleC,
-    /// From unloaded heads to the first access.
+    /// The heads are loaded again, until the first access.
     Wake,
-    /// The platters come to a stop.
+    /// The platters slow down to a stop.
     SpinDown,
-    /// They stand.
+    /// The platters stand.
     Standby,
-    /// They come to full speed.
+    /// The platters accelerate to full speed.
     SpinUp,
 }
 
 impl PowerState {
-    /// All of them, in the order of their declaration.
+    /// All states, in the order of their declaration.
     pub const ALL: [PowerState; 12] = [
         PowerState::Seek,
         PowerState::WriteSeek,
@@ -54,7 +55,7 @@ impl PowerState {
         PowerState::SpinUp,
     ];
 
-    /// Its name in files, metrics and messages.
+    /// Returns the name of the state in files, metrics and messages.
     pub const fn name(self) -> &'static str {
         match self {
             PowerState::Seek => "seek",
@@ -73,31 +74,31 @@ impl PowerState {
     }
 }
 
-/// Time in each state.
+/// Residency: the time in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Residency([Duration; STATES]);
 
 impl Residency {
-    /// The time in `state`.
+    /// Returns the time in `state`.
     #[inline]
     pub fn of(&self, state: PowerState) -> Duration {
         self.0[state as usize]
     }
 
-    /// Adds `span` in `state`.
+    /// Adds `span` to the time in `state`.
     #[inline]
     pub fn add(&mut self, state: PowerState, span: Duration) {
         self.0[state as usize] += span;
     }
 
-    /// The time in all states.
+    /// Returns the time in all states.
     pub fn total(&self) -> Duration {
         self.0
             .iter()
             .fold(Duration::ZERO, |sum, &span| sum.saturating_add(span))
     }
 
-    /// The sums of both, saturating: many arms count many years in one.
+    /// Returns the sums of both. Sums saturate because many arms count many years in one.
     #[must_use]
     pub fn plus(self, other: Residency) -> Residency {
         Residency(std::array::from_fn(|state| {
@@ -106,26 +107,26 @@ impl Residency {
     }
 }
 
-/// What the states of one arm's share of a drive draw.
+/// The power of each state, for one arm's share of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Draw {
-    /// By state. Nothing for the two transitions, whose energy is given.
+    /// Power by state. Zero for the two transitions, because their energy is given as a whole.
     microwatts: [u64; STATES],
     spin_down: Transition,
     spin_up: Transition,
 }
 
-/// A change of state that takes so long and costs so much.
+/// A change of state with a fixed duration and energy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transition {
-    /// How long it takes.
+    /// Duration of the transition.
     pub time: Duration,
-    /// What it costs, as a whole.
+    /// Energy of the whole transition.
     femtojoules: u128,
 }
 
 impl Transition {
-    /// One that takes `time` and costs `energy`, to the microjoule.
+    /// Creates a transition with `time` and `energy`; the energy is rounded to microjoules.
     pub fn new(time: Duration, energy: Joules) -> Transition {
         assert!(energy.0 >= 0.0, "a transition costs {} J", energy.0);
         Transition {
@@ -134,10 +135,11 @@ impl Transition {
         }
     }
 
-    /// What it costs for `count` of them, which together have gone on for `spent`: of one that
-    /// is under way, its part of the time.
+    /// Returns the energy of `count` transitions that took `spent` together. A transition under way
+    /// costs the share of the time that has passed.
     fn energy(&self, count: u64, spent: Duration) -> u128 {
         match u128::from(self.time.as_nanos()) {
+            // A transition without duration has no share of time, so each one counts in full.
             0 => self.femtojoules * u128::from(count),
             time => self.femtojoules * u128::from(spent.as_nanos()) / time,
         }
@@ -145,8 +147,8 @@ impl Transition {
 }
 
 impl Draw {
-    /// The states' watts, to the microwatt, and what stopping and starting the platters costs.
-    /// Watts for either transition are passed over.
+    /// Creates the power table from each state's watts, rounded to microwatts, and the two
+    /// transitions. Watts for the two transition states are ignored.
     pub fn new(
         watts: impl Fn(PowerState) -> Watts,
         spin_down: Transition,
@@ -163,7 +165,8 @@ impl Draw {
         }
     }
 
-    /// The energy of such times and so many stops and starts, in femtojoules.
+    /// Returns the energy of these residencies and of the given numbers of stops and starts, in
+    /// femtojoules.
     fn energy_fj(&self, residency: &Residency, spin_downs: u64, spin_ups: u64) -> u128 {
         let states = self.microwatts.iter().zip(&residency.0);
         let states: u128 = states
@@ -179,10 +182,10 @@ impl Draw {
     }
 }
 
-/// What a drive has spent since the beginning of the run.
+/// Times and energy of a drive since the beginning of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PowerStatistics {
-    /// Arms that it speaks of: times, starts and stops are the sums over them.
+    /// Number of arms. Times, starts and stops are sums over the arms.
     arms: u32,
     residency: Residency,
     energy_fj: u128,
@@ -192,8 +195,8 @@ pub struct PowerStatistics {
 }
 
 impl PowerStatistics {
-    /// One arm that was in its states for so long, and has begun to stop, to start and to wake
-    /// so often.
+    /// Creates the statistics of one arm from its residencies and its numbers of stops, starts and
+    /// wake-ups. Each counts when it begins.
     pub fn new(
         draw: &Draw,
         residency: Residency,
@@ -212,7 +215,7 @@ impl PowerStatistics {
         }
     }
 
-    /// The sums of both.
+    /// Returns the sums of both.
     #[must_use]
     pub fn plus(self, other: PowerStatistics) -> PowerStatistics {
         PowerStatistics {
@@ -225,32 +228,32 @@ impl PowerStatistics {
         }
     }
 
-    /// Arms that it speaks of.
+    /// Returns the number of arms.
     pub fn arms(&self) -> u32 {
         self.arms
     }
 
-    /// The times of all arms.
+    /// Returns the times of all arms together.
     pub fn residency(&self) -> &Residency {
         &self.residency
     }
 
-    /// Time in `state`: of a drive with several arms, the mean over them.
+    /// Returns the time in `state`. For a drive with several arms: the mean over the arms.
     pub fn time_in(&self, state: PowerState) -> Duration {
         self.residency.of(state) / u64::from(self.arms.max(1))
     }
 
-    /// The energy in femtojoules, exact.
+    /// Returns the energy in femtojoules, exact.
     pub fn energy_fj(&self) -> u128 {
         self.energy_fj
     }
 
-    /// The energy.
+    /// Returns the energy in joules.
     pub fn energy(&self) -> Joules {
         Joules(self.energy_fj as f64 / 1e15)
     }
 
-    /// The energy for each second of an arm's time; nothing at time 0.
+    /// Returns the mean power: energy divided by the time of one arm. Zero at time 0.
     pub fn mean_power(&self) -> Watts {
         let seconds = self.residency.total().as_secs_f64() / f64::from(self.arms.max(1));
         Watts(if seconds > 0.0 {
@@ -260,17 +263,19 @@ impl PowerStatistics {
         })
     }
 
-    /// How often the platters have begun to stop.
+    /// Returns how often the platters have begun to stop.
     pub fn spin_downs(&self) -> u64 {
+        // All arms of a drive share its platters, so the sum over the arms counts each stop once
+        // per arm.
         self.spin_downs / u64::from(self.arms.max(1))
     }
 
-    /// How often they have begun to start.
+    /// Returns how often the platters have begun to start.
     pub fn spin_ups(&self) -> u64 {
         self.spin_ups / u64::from(self.arms.max(1))
     }
 
-    /// How often heads that were unloaded have been needed.
+    /// Returns how often unloaded heads were needed.
     pub fn wakes(&self) -> u64 {
         self.wakes
     }

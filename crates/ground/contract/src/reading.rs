@@ -1,7 +1,7 @@
-//! What a layer has counted, by name, for reports.
+//! The counters of a layer by name, for reports.
 
-/// The names that readings may have, one line each; reports and metrics derive
-/// from this list. Units stand last in a name.
+/// All names of readings, one per line. Reports and metrics derive from this list. A name ends with
+/// the unit.
 #[rustfmt::skip]
 pub const READINGS: &[ReadingName] = &[
     less("replay_duration_ratio", "from the first request of a replayed trace to the last, over the same in the trace"),
@@ -148,37 +148,37 @@ pub const READINGS: &[ReadingName] = &[
 /// The name of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadingName {
-    /// As reports have it.
+    /// Name in reports.
     pub name: &'static str,
-    /// What it counts, for the reference page.
+    /// Meaning of the reading, for the reference page.
     pub meaning: &'static str,
-    /// Whether a larger value is the better one.
+    /// True if a larger value is better.
     pub more_is_better: bool,
 }
 
 /// One number that a layer has counted since the beginning of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
-    /// One of [`READINGS`].
+    /// A name from [`READINGS`].
     pub name: &'static str,
-    /// In the unit of the name.
+    /// Value in the unit of the name.
     pub value: f64,
 }
 
-/// What one layer has counted.
+/// The readings of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerReadings {
-    /// What kind of layer it is, such as `link fc-al`.
+    /// Kind of the layer, such as `link fc-al`.
     pub layer: String,
-    /// Its numbers, in the order in which they are shown.
+    /// Readings in the order of display.
     pub readings: Vec<Reading>,
 }
 
 impl LayerReadings {
-    /// The readings of `layer`.
+    /// Creates the readings of `layer`.
     ///
     /// # Panics
-    /// If one of the names is not in [`READINGS`].
+    /// If a name is not in [`READINGS`].
     pub fn new(layer: impl Into<String>, readings: &[(&'static str, f64)]) -> LayerReadings {
         let reading = |&(name, value): &(&'static str, f64)| {
             assert!(

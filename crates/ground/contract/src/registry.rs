@@ -1,19 +1,18 @@
-//! How a policy is found by name.
+//! The lookup of a policy by name.
 //!
-//! Each kind of policy has one registry: a constant slice of entries, one line
-//! a policy. Names on the command line, the JSON schema of stack files, the
-//! reference page and the conformance tests all derive from it.
+//! Each kind of policy has one registry: a constant slice of entries, one line per policy. Names on
+//! the command line, the JSON schema of stack files, the reference page and the conformance tests
+//! all derive from the registry.
 
 use crate::ConfigError;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// One policy of a kind: its name and how to build it. `F` is the kind's
-/// factory function.
+/// One policy of a kind: its name and its factory. `F` is the type of the factory function.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<F> {
-    /// As written in a stack file.
+    /// Name in a stack file.
     pub name: &'static str,
     /// One sentence for lists and reference pages.
     pub summary: &'static str,
@@ -23,15 +22,15 @@ pub struct Entry<F> {
     pub build: F,
 }
 
-/// The keys of one policy, as they stand in the user's file.
+/// The keys of one policy, as written in the user's file.
 pub type Keys = Map<String, Value>;
 
-/// The schema of a config type; for [`Entry::schema`].
+/// Returns the JSON schema of a config type, for [`Entry::schema`].
 pub fn schema_of<C: JsonSchema>() -> Schema {
     schemars::SchemaGenerator::default().into_root_schema_for::<C>()
 }
 
-/// The entry called `name`, or an error at `key` that names the nearest one.
+/// Returns the entry called `name`. Otherwise returns an error at `key` with the most similar name.
 pub fn find<'a, F>(
     kind: &str,
     registry: &'a [Entry<F>],
@@ -54,8 +53,8 @@ pub fn find<'a, F>(
         })
 }
 
-/// Reads a config type from `keys`. An unknown key is an error that names the
-/// nearest known one; so is a missing key or a value of the wrong kind.
+/// Reads a config type from `keys`. Errors: an unknown key (the message suggests the most similar
+/// known key), a missing key, or a value of the wrong type.
 pub fn read<C: DeserializeOwned + JsonSchema>(keys: &Keys) -> Result<C, ConfigError> {
     let schema = schema_of::<C>();
     check_known(keys, &known_keys(&schema))?;
@@ -66,7 +65,7 @@ pub fn read<C: DeserializeOwned + JsonSchema>(keys: &Keys) -> Result<C, ConfigEr
     })
 }
 
-/// An error at the first key that is not among `known`.
+/// Returns an error at the first key outside `known`.
 pub fn check_known(keys: &Keys, known: &[String]) -> Result<(), ConfigError> {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     match keys.keys().find(|key| !known.contains(&key.as_str())) {
@@ -82,7 +81,7 @@ pub fn check_known(keys: &Keys, known: &[String]) -> Result<(), ConfigError> {
     }
 }
 
-/// The property names of an object schema.
+/// Returns the property names of an object schema.
 pub fn known_keys(schema: &Schema) -> Vec<String> {
     schema
         .get("properties")
@@ -91,7 +90,8 @@ pub fn known_keys(schema: &Schema) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// ` (did you mean `x`?)` if one of `known` is close to `name`, else nothing.
+/// Returns ` (did you mean `x`?)` if an entry of `known` is similar to `name`, otherwise an empty
+/// string.
 pub fn nearest(name: &str, known: &[&str]) -> String {
     known
         .iter()
@@ -102,8 +102,8 @@ pub fn nearest(name: &str, known: &[&str]) -> String {
         .unwrap_or_default()
 }
 
-/// serde_json's message without its position, which means nothing to a user
-/// whose file is TOML.
+/// Returns serde_json's message without line and column. The position refers to JSON text, while
+/// the user's file is TOML.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {

@@ -1,28 +1,27 @@
-//! Requests and their completions. They carry extents, never bytes.
+//! Requests and their completions. Both carry extents, never data.
 
 use crate::{Breakdown, Hints};
 use fullstroke_units::{Lbn, Sectors, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The name of a request between a layer and the one directly above it. The
-/// upper layer chooses it and gets it back with the completion; it is unique
-/// among that layer's requests in flight to one member.
+/// The id of a request between a layer and the layer directly above. The upper layer chooses the
+/// id, and the completion brings it back. The id is unique among the upper layer's requests in
+/// flight to one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RequestId(pub u64);
 
-/// What an extent's addresses are of: a file of a file system, by the number that
-/// the file system gave it, or the device itself.
+/// The address space of an extent: a file, by its number in the file system, or the device itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Object(pub u32);
 
 impl Object {
-    /// The device: what blocks of metadata are of, too, and all that there is below
-    /// the file system.
+    /// The device. Blocks of metadata and all requests below the file system are in this address
+    /// space.
     pub const DEVICE: Object = Object(0);
 }
 
-/// What is asked of the storage.
+/// The operation of a request.
 #[derive(
     Clone,
     Copy,
@@ -44,20 +43,20 @@ pub enum Operation {
     Read,
     /// Write the extent.
     Write,
-    /// Make everything that was completed before durable. The extent is empty.
+    /// Make all completed writes durable. The extent is empty.
     Flush,
     /// The extent's contents are no longer needed.
     Discard,
-    /// Make everything durable and stop the platters: ATA's STANDBY IMMEDIATE
-    /// (ACS-3, 7.58), SCSI's START STOP UNIT with START = 0 (SBC-3, 5.24). The
-    /// extent is empty. What needs the platters later starts them.
+    /// Make all data durable and stop the platters: ATA's STANDBY IMMEDIATE (ACS-3, 7.58), SCSI's
+    /// START STOP UNIT with START = 0 (SBC-3, 5.24). The extent is empty. The next access to the
+    /// platters starts them.
     Standby,
-    /// Have the platters turn at full speed: ATA's IDLE IMMEDIATE, START STOP
-    /// UNIT with START = 1. The extent is empty.
+    /// Bring the platters to full speed: ATA's IDLE IMMEDIATE, START STOP UNIT with START = 1. The
+    /// extent is empty.
     Start,
-    /// Not asked of the storage, but answered to its [`Signal::Ask`](crate::Signal::Ask):
-    /// all that was asked for is held, or, if the extent is empty, what begins there is
-    /// not. It passes elevators by, and ends where it was asked.
+    /// The answer of a host to a [`Signal::Ask`](crate::Signal::Ask) of the storage. A full extent
+    /// means that all data are held. An empty extent means that the data at its start are not held.
+    /// The answer bypasses elevators, and ends at the node that asked.
     #[serde(skip)]
     Answer,
 }
@@ -65,37 +64,37 @@ pub enum Operation {
 /// A run of sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Extent {
-    /// The first sector.
+    /// First sector.
     pub start: Lbn,
-    /// How many; zero for a flush.
+    /// Number of sectors; 0 for a flush.
     pub sectors: Sectors,
 }
 
 /// One request to a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Request {
-    /// Chosen by the layer above.
+    /// Id chosen by the layer above.
     pub id: RequestId,
-    /// The workload's request that this one serves, however many layers down:
-    /// its number in order of arrival, counted from 0.
+    /// Number of the workload's request that caused this request, through all layers. The numbers
+    /// count arrivals from 0.
     pub origin: u64,
-    /// What to do.
+    /// Operation.
     pub operation: Operation,
-    /// Of what.
+    /// Address space of the extent.
     pub object: Object,
-    /// Where in it; what concerns all of it has an empty extent.
+    /// Addresses; empty for an operation on the whole device.
     pub extent: Extent,
-    /// What the layers above know about it.
+    /// Information of the layers above about the request.
     pub hints: Hints,
 }
 
-/// How a request ended.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Status {
-    /// Done.
+    /// Done as requested.
     #[default]
     Done,
-    /// A read that [verifies](Hints::verify) has not found what was written last.
+    /// A [verifying](Hints::verify) read has found other data than the last write.
     Differs,
     /// More members have failed than the redundancy covers.
     Lost,
@@ -108,22 +107,21 @@ pub enum Status {
 pub struct Completion {
     /// The request's id.
     pub id: RequestId,
-    /// When it was submitted to the completing layer.
+    /// Time of submission to the completing layer.
     pub submitted: Time,
-    /// When it finished, on the completing layer's own timeline. A late wake-up
-    /// does not move it.
+    /// Time of the end on the completing layer's own timeline. A late wake-up does not move it.
     pub finished: Time,
-    /// How it ended.
+    /// Result.
     pub status: Status,
-    /// Where the time between `submitted` and `finished` went.
+    /// Parts of the time between `submitted` and `finished`.
     pub breakdown: Breakdown,
 }
 
 impl Request {
-    /// The origin of what a layer does on its own account, such as rebuilding.
+    /// The origin of requests that a layer issues for its own work, such as rebuilding.
     pub const BACKGROUND: u64 = u64::MAX;
 
-    /// Whether it is a write for which nobody waits.
+    /// Returns true for an asynchronous write: nothing waits for its completion.
     #[inline]
     pub fn is_put_off(&self) -> bool {
         self.operation == Operation::Write && !self.hints.synchronous
@@ -131,7 +129,7 @@ impl Request {
 }
 
 impl Completion {
-    /// The answer to what takes no time.
+    /// Returns the completion of a request that took no time.
     #[inline]
     #[must_use]
     pub fn at_once(id: RequestId, now: Time, status: Status) -> Completion {
@@ -144,9 +142,10 @@ impl Completion {
         }
     }
 
-    /// What a request waited for that came at `submitted` and was ready at `now`: `last`, which
-    /// has just come back from below, if it ended then and began behind the request; else
-    /// nothing that can be told from waiting.
+    /// Returns the basis of a completion for a request that arrived at `submitted` and is ready at
+    /// `now`. If `last`, the latest completion from below, was submitted no earlier than the
+    /// request and ended at `now`, the request waited for `last`. In this case the result is
+    /// `last`. Otherwise the result has no waiting times.
     #[must_use]
     pub fn ready(submitted: Time, now: Time, last: Option<&Completion>) -> Completion {
         let own = last.filter(|last| last.submitted >= submitted && last.finished == now);
@@ -157,8 +156,8 @@ impl Completion {
         })
     }
 
-    /// The same for whoever has held the request since `submitted`, and calls it
-    /// `id`: until it went down it waited in a queue.
+    /// Turns this completion into the completion of request `id`, which a layer has held since
+    /// `submitted`. The time until the request went down counts as queueing.
     #[inline]
     #[must_use]
     pub fn held_since(mut self, submitted: Time, id: RequestId) -> Completion {
@@ -178,21 +177,21 @@ impl Completion {
 }
 
 impl Extent {
-    /// The run of `sectors` from `start`.
+    /// Returns the extent of `sectors` sectors from `start`.
     pub const fn new(start: u64, sectors: u64) -> Extent {
         Extent {
             start: Lbn(start),
             sectors: Sectors(sectors),
         }
     }
-    /// The first sector behind the run, at most the last address. The sum
-    /// saturates because a layer must answer a request behind its end with
-    /// [`Status::OutOfRange`], however far behind, and may ask for the end first.
+    /// Returns the first sector behind the extent, at most the last address. The sum saturates
+    /// because a layer must answer a request behind its end with [`Status::OutOfRange`]. The
+    /// request may lie far behind the end, and the layer may ask for its end first.
     #[inline]
     pub fn end(&self) -> Lbn {
         self.start.saturating_add(self.sectors)
     }
-    /// Whether the whole run lies below `capacity`.
+    /// Returns true if the whole extent lies below `capacity`.
     pub fn within(&self, capacity: Sectors) -> bool {
         self.start
             .0
@@ -202,7 +201,7 @@ impl Extent {
 }
 
 impl Operation {
-    /// Those that are about data: what traces, clients and reports know.
+    /// Operations on data: the only ones in traces, clients and reports.
     pub const DATA: [Operation; 4] = [
         Operation::Read,
         Operation::Write,
@@ -210,7 +209,7 @@ impl Operation {
         Operation::Discard,
     ];
 
-    /// All that is asked of storage, in the order of their declaration.
+    /// All operations of a storage device, in the order of their declaration.
     pub const ALL: [Operation; 6] = [
         Operation::Read,
         Operation::Write,
@@ -220,7 +219,7 @@ impl Operation {
         Operation::Start,
     ];
 
-    /// Its name in files and messages.
+    /// Returns the name in files and messages.
     pub const fn name(self) -> &'static str {
         match self {
             Operation::Read => "read",
@@ -233,15 +232,15 @@ impl Operation {
         }
     }
 
-    /// The operation called `name`.
+    /// Returns the operation called `name`.
     pub fn named(name: &str) -> Option<Operation> {
         Operation::ALL
             .into_iter()
             .find(|operation| operation.name() == name)
     }
 
-    /// Whether the operation concerns all addresses, and its extent is empty: it
-    /// goes to every member.
+    /// Returns true if the operation concerns all addresses. Its extent is empty, and a volume
+    /// sends it to every member.
     pub const fn is_of_all(self) -> bool {
         matches!(
             self,
@@ -249,7 +248,7 @@ impl Operation {
         )
     }
 
-    /// Whether the operation moves data.
+    /// Returns true if the operation moves data.
     pub const fn transfers(self) -> bool {
         matches!(self, Operation::Read | Operation::Write)
     }

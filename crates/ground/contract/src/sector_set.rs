@@ -1,26 +1,29 @@
-//! A set of sectors: what a scan has read.
+//! A set of sectors, such as the sectors read by a scan.
 
 use crate::Extent;
 use fullstroke_units::Sectors;
 use std::collections::BTreeMap;
 
-/// Runs of sectors, joined where they touch: as large as there are runs.
+/// A set of sectors as disjoint runs. Runs that touch are joined. The memory grows with the number
+/// of runs.
 #[derive(Clone, Debug, Default)]
 pub struct SectorSet {
-    /// Behind the last sector of each run, by its first.
+    /// Maps the first sector of each run to the sector behind its last.
     runs: BTreeMap<u64, u64>,
     sectors: u64,
 }
 
 impl SectorSet {
-    /// How many there are.
+    /// Returns the number of sectors in the set.
     pub fn sectors(&self) -> Sectors {
         Sectors(self.sectors)
     }
 
-    /// Adds what of `extent` is not there.
+    /// Adds the sectors of `extent`.
     pub fn add(&mut self, extent: Extent) {
         let (mut start, mut end) = (extent.start.0, extent.end().0);
+        // `..=end` and `>= start` also find runs that only touch the extent, so these are joined as
+        // well.
         while let Some((&first, &behind)) = self
             .runs
             .range(..=end)
@@ -43,14 +46,14 @@ impl SectorSet {
         }
     }
 
-    /// The first sector from `from` on that is not there.
+    /// Returns the first sector at or after `from` outside the set.
     pub fn first_missing(&self, from: u64) -> u64 {
         let run = self.runs.range(..=from).next_back();
         run.map_or(from, |(_, &behind)| behind.max(from))
     }
 
-    /// Tells of each run of sectors from `from` to before `to` that is not there: its first,
-    /// and behind its last.
+    /// Calls `tell` for each run of missing sectors in `from..to`, with the first sector and the
+    /// sector behind the last.
     pub fn missing(&self, from: u64, to: u64, mut tell: impl FnMut(u64, u64)) {
         let mut at = self.first_missing(from);
         while at < to {

@@ -1,19 +1,16 @@
-//! What comes up unasked.
+//! Messages that go up without a request.
 
 use crate::{Extent, Gear};
 use fullstroke_units::{Sectors, Time};
 
-/// A signal on its way up: who sent it, and when. Nodes that pass it on keep
-/// both.
+/// A signal with its sender and time. Nodes that pass a notice on keep both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// What it says. Addresses are those of the node whose upper port it left
-    /// last.
+    /// The message. Its addresses are those of the last node that passed it up.
     pub signal: Signal,
-    /// The instant of which it speaks; [`Time::NEVER`] until the driver has
-    /// written down the present one.
+    /// Time of the event; [`Time::NEVER`] until the driver fills in the present.
     pub at: Time,
-    /// The node that sent it first; `None` until the driver has written it down.
+    /// Node that sent the notice first; `None` until the driver fills it in.
     pub sender: Option<NodeId>,
 }
 
@@ -22,11 +19,11 @@ pub struct Notice {
 pub struct NodeId(pub u32);
 
 impl Notice {
-    /// Notice of something that is so now.
+    /// Creates a notice about an event of the present.
     pub fn new(signal: Signal) -> Notice {
         Notice::of_instant(signal, Time::NEVER)
     }
-    /// Notice of something that was so at `at`, which is not behind the present.
+    /// Creates a notice about an event at `at`, at the latest the present.
     pub fn of_instant(signal: Signal, at: Time) -> Notice {
         Notice {
             signal,
@@ -36,47 +33,43 @@ impl Notice {
     }
 }
 
-/// A message from a node to the one above it, sent on the node's own
-/// initiative.
+/// A message from a node to the node above, sent on the node's own initiative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// The layer offers data that it holds: PUSH(lbn, n) of pro-active storage.
     Push(Extent),
-    /// The layer asks for dirty data: PULL(lbn, n), or PULL(none, n) for any
-    /// `n` sectors.
+    /// The layer asks for dirty data: PULL(lbn, n), or PULL(none, n) for any `n` sectors.
     Pull {
         /// The wanted extent; `None` leaves the choice to the layer above.
         extent: Option<Extent>,
-        /// How much.
+        /// Number of sectors.
         sectors: Sectors,
     },
-    /// The layer asks whether these addresses are held, clean: PULL of co-operative
-    /// caching. Who holds a page cache answers at once, by
-    /// [`Operation::Answer`](crate::Operation::Answer); others need not.
+    /// The layer asks for a host with a clean copy of these addresses: PULL of co-operative
+    /// caching. A node with a page cache answers at once, by
+    /// [`Operation::Answer`](crate::Operation::Answer). Other nodes need not answer.
     Ask(Extent),
-    /// The platters of a drive have stopped. Volumes pass it on: whoever counts
-    /// knows how many drives stand below.
+    /// The platters of a drive have stopped. Volumes pass this signal on, one per drive. A node
+    /// that counts the signals knows the number of drives below.
     SpunDown,
-    /// Those of a drive turn at full speed again.
+    /// The platters of a drive turn at full speed again.
     SpunUp,
-    /// The layer no longer answers: more of its members have failed than its
-    /// redundancy covers.
+    /// The layer has failed: more members are missing than the redundancy covers.
     Failed,
-    /// Where the layer had failed, it answers again, but holds nothing.
+    /// The layer answers again after a failure, but holds no data.
     Replaced,
-    /// Where the layer had failed, it answers again, and holds what it held
-    /// when it failed.
+    /// The layer answers again after a failure, with its data at the time of the failure.
     Returned,
-    /// The layer has filled a member of its own up to here; at the member's end
-    /// it is whole again.
+    /// The layer has filled one of its members up to `done`. When `done` reaches the end, the
+    /// member is whole again.
     Rebuilt {
         /// Index among the layer's members.
         member: u32,
-        /// The member's addresses below this are filled.
+        /// Addresses of the member below this are filled.
         done: Sectors,
-        /// As far as it is to be filled.
+        /// End of the addresses to fill.
         used: Sectors,
-        /// Whether that is all of them.
+        /// True if all addresses are filled.
         whole: bool,
     },
     /// An array with gears has begun to shift, or is in a gear.
@@ -84,7 +77,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// The addresses that it speaks of, if it does.
+    /// Returns the addresses in the signal; `None` for a signal without addresses.
     pub fn extent(&self) -> Option<Extent> {
         match *self {
             Signal::Push(extent) | Signal::Ask(extent) => Some(extent),
@@ -93,7 +86,7 @@ impl Signal {
         }
     }
 
-    /// The same of other addresses; of a signal that speaks of none, the same.
+    /// Returns the same signal with other addresses. A signal without addresses stays the same.
     #[must_use]
     pub fn at_extent(self, extent: Extent) -> Signal {
         match self {

@@ -1,10 +1,10 @@
-//! Places for what is in flight, used again and again.
+//! Reusable slots for items in flight.
 
 use std::ops::{Index, IndexMut};
 
-/// A store of values by slot. Slots of values that were taken out are given to
-/// later ones, so that once it has grown to the most that are kept at a time it
-/// allocates nothing.
+/// A store of values by slot number. A slot becomes free when its value is taken out, and later
+/// values reuse it. Therefore the store allocates only while it grows to its largest number of
+/// values.
 #[derive(Clone, Debug)]
 pub struct Slots<T> {
     values: Vec<T>,
@@ -21,7 +21,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T: Copy> Slots<T> {
-    /// Keeps a value; its slot is its own until it is taken out.
+    /// Stores a value and returns its slot. The slot stays reserved until the value is taken out.
     #[inline]
     pub fn keep(&mut self, value: T) -> u32 {
         match self.free.pop() {
@@ -44,7 +44,7 @@ impl<T: Copy> Slots<T> {
         }
     }
 
-    /// Takes a value out.
+    /// Takes a value out and frees its slot.
     ///
     /// # Panics
     /// If nothing was ever kept in `slot`.
@@ -58,12 +58,12 @@ impl<T: Copy> Slots<T> {
         self.values[slot as usize]
     }
 
-    /// How many values are kept.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.values.len() - self.free.len()
     }
 
-    /// Whether none is.
+    /// Returns true if no value is stored.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

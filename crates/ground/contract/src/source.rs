@@ -1,31 +1,29 @@
-//! Where requests come from.
+//! The interface of workloads.
 
 use crate::Node;
 
-/// A node without uppers: a state machine that issues requests, by its own
-/// timeline (open arrivals) or as earlier ones complete (closed).
+/// A node without upper ports that issues requests. Requests follow the node's own timeline (open
+/// arrivals) or the completions of earlier requests (closed).
 ///
-/// Requests go to lower port 0. The driver numbers them in the order in which
-/// they are issued ([`Request::origin`](crate::Request::origin)). The node's
-/// [`next_wake`](Node::next_wake) may lie in the past: then the arrival belongs
-/// to that instant. A run is over when no workload wants to be woken and nothing
-/// is in flight. What a workload reads from and cannot read further, it says by
+/// Requests go to lower port 0. The driver numbers them in the order of issue
+/// ([`Request::origin`](crate::Request::origin)). The node's [`next_wake`](Node::next_wake) may lie
+/// in the past; the arrival then belongs to this past instant. A run ends when no workload wants to
+/// be woken and nothing is in flight. A workload that can no longer read its input calls
 /// [`Out::stop`](crate::Out::stop).
 pub trait Source: Node {
-    /// Whether what is issued, or when, depends on completions. If not,
-    /// requests come by their own times, whatever becomes of earlier ones.
+    /// Returns true if requests or their times depend on completions (default). Otherwise requests
+    /// come at their own times, regardless of earlier requests.
     fn heeds_completions(&self) -> bool {
         true
     }
 
-    /// Whether some requests come by their own times, so that more may arrive
-    /// than can be served.
+    /// Returns true if some requests come at their own times. In this case more requests may arrive
+    /// than the storage can serve.
     fn arrivals_are_open(&self) -> bool {
         !self.heeds_completions()
     }
 
-    /// How many requests there will be in all, if the source knows; for
-    /// progress bars.
+    /// Returns the total number of requests if the source knows it, for progress bars.
     fn expected_requests(&self) -> Option<u64> {
         None
     }

@@ -1,9 +1,8 @@
-//! Why a workload cannot go on.
+//! The error of a workload that cannot continue.
 
 use std::fmt;
 
-/// Why a source could not go on: a message for people that names the file and
-/// the place.
+/// The error of a source that cannot continue: a message for people, with the file and the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceError(pub String);
 

@@ -1,4 +1,4 @@
-//! What a drive has counted. How a counter is named and shown stands in the crate `counters`.
+//! The counters of a drive. The crate `counters` defines their names and display.
 
 use crate::PowerStatistics;
 use fullstroke_units::{Duration, Sectors};
@@ -6,45 +6,45 @@ use fullstroke_units::{Duration, Sectors};
 /// Totals of one drive since the beginning of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberStatistics {
-    /// Reads served.
+    /// Number of reads served.
     pub reads: u64,
-    /// Writes served.
+    /// Number of writes served.
     pub writes: u64,
-    /// Sectors read.
+    /// Number of sectors read.
     pub sectors_read: Sectors,
-    /// Sectors written.
+    /// Number of sectors written.
     pub sectors_written: Sectors,
-    /// Time in which the arm was taken until this was read: by requests, from the begin of their
-    /// overheads to when the medium was done with them, and by what the drive
-    /// does on its own account, read-ahead and destaging.
+    /// Time in which the arm was busy, up to the reading of this counter. A request keeps the arm
+    /// busy from the start of its overhead until the medium is done. The drive's own read-ahead and
+    /// destaging count as well.
     pub busy: Duration,
     /// Sum over requests of the time in the queue.
     pub queue: Duration,
     /// Sum over requests of command overhead.
     pub overhead: Duration,
-    /// Seek time of the arm, whatever for.
+    /// Seek time of the arm, for any purpose.
     pub seek: Duration,
-    /// Its rotational latency.
+    /// Rotational latency of the arm, for any purpose.
     pub rotation: Duration,
-    /// Its transfer time.
+    /// Transfer time of the arm, for any purpose.
     pub transfer: Duration,
     /// Sum over requests of the cylinders crossed to the first track.
     pub seek_cylinders: u64,
-    /// Requests whose first track lay under the arm already.
+    /// Number of requests whose first track was already under the arm.
     pub zero_seeks: u64,
-    /// Requests that the buffer answered: reads of what it held, writes that it
-    /// took.
+    /// Number of requests answered by the buffer: reads of held data, and writes that the buffer
+    /// accepted.
     pub buffer_hits: u64,
     /// Integral of the number of requests in the drive over time, in
     /// request-nanoseconds.
     pub queue_length_ns: u128,
-    /// What it has cost; `None` where the drive's file does not say what it draws.
+    /// Energy and power states; `None` if the drive's file has no power data.
     pub power: Option<PowerStatistics>,
 }
 
 impl MemberStatistics {
-    /// The totals of both: the sums. Times saturate: a thousand drives count a
-    /// thousand years in one.
+    /// Returns the sums of both. Times saturate because a thousand drives count a thousand years in
+    /// one.
     #[must_use]
     pub fn plus(self, other: MemberStatistics) -> MemberStatistics {
         MemberStatistics {
@@ -69,12 +69,12 @@ impl MemberStatistics {
         }
     }
 
-    /// Requests served.
+    /// Returns the number of requests served.
     pub fn requests(&self) -> u64 {
         self.reads + self.writes
     }
 
-    /// Joules taken; not a number where it is not known what the drive draws.
+    /// Returns the energy in joules; NaN if the drive's power is unknown.
     pub fn energy_j(&self) -> f64 {
         self.power.map_or(f64::NAN, |power| power.energy().0)
     }

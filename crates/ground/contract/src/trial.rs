@@ -1,10 +1,10 @@
-//! A policy from outside, tried beside those of a registry.
+//! A policy from outside, compared with those of a registry.
 
 use crate::ConfigError;
 use std::fmt;
 use std::sync::Arc;
 
-/// A policy `P` that is in no registry, and how one is built for each site `S`.
+/// A policy `P` outside the registries, with a function that builds it for a site `S`.
 pub struct Trial<S, P: ?Sized> {
     name: Arc<str>,
     build: Arc<Build<S, P>>,
@@ -13,7 +13,7 @@ pub struct Trial<S, P: ?Sized> {
 type Build<S, P> = dyn Fn(&S) -> Result<Box<P>, ConfigError> + Send + Sync;
 
 impl<S, P: ?Sized> Trial<S, P> {
-    /// The policy called `name` in results.
+    /// Creates a policy called `name` in results.
     pub fn new(
         name: impl Into<Arc<str>>,
         build: impl Fn(&S) -> Result<Box<P>, ConfigError> + Send + Sync + 'static,
@@ -24,15 +24,15 @@ impl<S, P: ?Sized> Trial<S, P> {
         }
     }
 
-    /// What it is called.
+    /// Returns the name of the policy.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// One of it.
+    /// Builds the policy for `site`.
     ///
     /// # Errors
-    /// What it says against the site.
+    /// Returns the policy's objection to the site.
     pub fn build(&self, site: &S) -> Result<Box<P>, ConfigError> {
         (self.build)(site)
     }
@@ -53,7 +53,7 @@ impl<S, P: ?Sized> fmt::Debug for Trial<S, P> {
     }
 }
 
-/// The same one, not merely one of that name.
+/// Two trials are equal if they share the builder; equal names are not enough.
 impl<S, P: ?Sized> PartialEq for Trial<S, P> {
     fn eq(&self, other: &Trial<S, P>) -> bool {
         Arc::ptr_eq(&self.build, &other.build)

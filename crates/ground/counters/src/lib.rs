@@ -1,71 +1,71 @@
-//! How the counters of a drive are named and shown: one table ([`Counter::ALL`]).
+//! The names and the display of a drive's counters, in one table ([`Counter::ALL`]).
 //!
-//! The contract declares what a drive counts (`MemberStatistics`). This crate gives each counter its key in reports, its
-//! family and help text in Prometheus' terms, its column in tables, and its meaning as a metric. Reports, `measure`,
-//! the live server, `ctl` and `top` derive from the table. The table stands beside the contract and not in it: all
-//! layers are built on the contract, and a changed word would build them all anew. No layer depends on this crate.
+//! The contract declares the counters of a drive (`MemberStatistics`). This crate gives each
+//! counter a key in reports, a family and help text for Prometheus, a column in tables, and a
+//! meaning as a metric. Reports, `measure`, the live server, `ctl` and `top` derive from the table.
+//! The table is not part of the contract, because a changed word would rebuild all layers on the
+//! contract. No layer depends on this crate.
 
 use fullstroke_contract::MemberStatistics;
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors};
 use serde::{Serialize, Serializer};
 
-/// What a drive counts, with how it is named and shown wherever that is done:
-/// in a run's report and its metrics, and by a server in its status, its metrics
-/// for Prometheus and its tables.
+/// A counter of a drive with all its names: in the report and metrics of a run, and in the status,
+/// the Prometheus metrics and the tables of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Counter {
-    /// As servers show it: the total since the beginning.
+    /// Names in servers, for the total since the start; `None` = not in servers.
     pub served: Option<Served>,
-    /// As a run's report has it: over the whole run.
+    /// Names in reports, for the whole run; `None` = not in reports.
     pub reported: Option<Reported>,
 }
 
-/// A total since the beginning.
+/// A total since the start.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
-    /// Its key in the status, with its unit: `busy_s`.
+    /// Key in the status, with the unit: `busy_s`.
     pub key: &'static str,
-    /// Its family in Prometheus' terms, with its base unit, between
-    /// `fullstroke_drive_` and `_total`: `busy_seconds`.
+    /// Name of the Prometheus family, with the base unit, between `fullstroke_drive_` and `_total`:
+    /// `busy_seconds`.
     pub family: &'static str,
-    /// What it means.
+    /// Help text: the meaning of the total.
     pub help: &'static str,
-    /// Its column in tables, where bytes are 10^6 bytes.
+    /// Column in tables. Tables show bytes in units of 10^6 bytes.
     pub column: &'static str,
-    /// How it is read.
+    /// Reads the total from the statistics.
     pub total: fn(&MemberStatistics) -> Total,
 }
 
-/// A total, in the unit of its counter.
+/// A total, in the unit of the counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Total {
-    /// So many of something.
+    /// A count.
     Count(u64),
-    /// Bytes.
+    /// Number of bytes.
     Bytes(u64),
-    /// Seconds.
+    /// Time in seconds.
     Seconds(f64),
-    /// Joules; `None` where it is not known what the drive draws.
+    /// Energy in joules; `None` if the drive's power is unknown.
     Joules(Option<f64>),
 }
 
 /// A number about the whole run.
 #[derive(Clone, Copy, Debug)]
 pub struct Reported {
-    /// Its key in the report, with its unit: `seek_ms`.
+    /// Key in the report, with the unit: `seek_ms`.
     pub key: &'static str,
-    /// How it is read, from totals and the length of the run in seconds.
+    /// Computes the number from the totals and the length of the run in seconds.
     pub number: fn(&MemberStatistics, f64) -> Number,
-    /// As a metric by which runs are compared, if it is one.
+    /// Use as a metric for comparisons of runs; `None` = no metric.
     pub metric: Option<ComparedBy>,
 }
 
-/// What a metric says of runs.
+/// The properties of a metric.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparedBy {
-    /// Whether more is better.
+    /// True if more is better.
     pub more_is_better: bool,
-    /// What it means.
+    /// Meaning of the metric.
     pub meaning: &'static str,
 }
 
@@ -74,12 +74,12 @@ pub struct ComparedBy {
 pub enum Number {
     /// A count.
     Whole(u64),
-    /// Anything else.
+    /// Any other number.
     Real(f64),
 }
 
 impl Total {
-    /// Without its unit; not a number where it is not known.
+    /// Returns the value without the unit; NaN if it is unknown.
     pub const fn value(self) -> f64 {
         match self {
             Total::Count(count) | Total::Bytes(count) => count as f64,
@@ -91,7 +91,7 @@ impl Total {
 }
 
 impl Number {
-    /// Counts are numbers, too.
+    /// Returns the value; a count is converted.
     pub const fn value(self) -> f64 {
         match self {
             Number::Whole(count) => count as f64,
@@ -101,7 +101,7 @@ impl Number {
 }
 
 impl Counter {
-    /// Everything that a drive counts, in the order in which it is shown.
+    /// All counters of a drive, in the order of display.
     pub const ALL: [Counter; 16] = [
         Counter::BUSY,
         Counter::REQUESTS,
@@ -121,7 +121,7 @@ impl Counter {
         Counter::POWER,
     ];
 
-    /// Time in which the arm was taken.
+    /// Time in which the arm was busy.
     pub const BUSY: Counter = Counter {
         served: Some(Served {
             key: "busy_s",
@@ -155,7 +155,7 @@ impl Counter {
         }),
     };
 
-    /// Reads among them.
+    /// Reads served.
     pub const READS: Counter = Counter {
         served: Some(Served {
             key: "reads",
@@ -171,7 +171,7 @@ impl Counter {
         }),
     };
 
-    /// Writes among them.
+    /// Writes served.
     pub const WRITES: Counter = Counter {
         served: None,
         reported: Some(Reported {
@@ -181,14 +181,14 @@ impl Counter {
         }),
     };
 
-    /// What was read and written.
+    /// Bytes read and written.
     pub const BYTES: Counter = Counter {
         served: Some(Served {
             key: "bytes",
             family: "bytes",
             help: "Bytes read and written.",
             column: "MB",
-            // Saturating: `top` shows the numbers of a server that it does not know.
+            // The sum saturates, because `top` may show the numbers of an unknown server.
             total: |drive| {
                 let sectors = drive.sectors_read.0.saturating_add(drive.sectors_written.0);
                 Total::Bytes(Sectors(sectors).saturating_bytes().0)
@@ -207,8 +207,7 @@ impl Counter {
         }),
     };
 
-    /// Requests that the buffer answered: reads of what it held, writes that it
-    /// took.
+    /// Requests answered by the buffer: reads of held data, and writes that the buffer accepted.
     pub const BUFFER_HITS: Counter = Counter {
         served: Some(Served {
             key: "buffer_hits",
@@ -226,7 +225,7 @@ impl Counter {
         }),
     };
 
-    /// What its time has cost.
+    /// Energy of the drive.
     pub const ENERGY: Counter = Counter {
         served: Some(Served {
             key: "energy_j",
@@ -242,7 +241,7 @@ impl Counter {
         }),
     };
 
-    /// The same for each second.
+    /// Mean power of the drive.
     pub const POWER: Counter = reported(Reported {
         key: "mean_w",
         number: |drive, _| Number::Real(drive.power.map_or(f64::NAN, |power| power.mean_power().0)),
@@ -300,21 +299,21 @@ impl Counter {
         metric: less("mean transfer time"),
     });
 
-    /// I/Os whose first track lay under the arm already.
+    /// I/Os that started on the track under the arm.
     pub const ZERO_SEEKS: Counter = reported(Reported {
         key: "zero_seek_share",
         number: |drive, _| mean(drive, drive.zero_seeks as f64),
         metric: more("share of I/Os whose first track lay under the arm already"),
     });
 
-    /// What servers show.
+    /// Returns the counters in servers.
     pub fn all_served() -> impl Iterator<Item = Served> {
         Counter::ALL
             .into_iter()
             .filter_map(|counter| counter.served)
     }
 
-    /// What reports have.
+    /// Returns the counters in reports.
     pub fn all_reported() -> impl Iterator<Item = Reported> {
         Counter::ALL
             .into_iter()
@@ -341,7 +340,7 @@ impl Serialize for Total {
     }
 }
 
-/// A counter that no server shows.
+/// Creates a counter that no server shows.
 const fn reported(reported: Reported) -> Counter {
     Counter {
         served: None,
@@ -363,7 +362,7 @@ const fn more(meaning: &'static str) -> Option<ComparedBy> {
     })
 }
 
-/// A sum over the requests of a drive, for each of them; zero if there were none.
+/// Returns a sum over the requests of a drive, divided by their number. Zero without requests.
 fn mean(drive: &MemberStatistics, sum: f64) -> Number {
     let requests = drive.requests();
     Number::Real(if requests == 0 {
@@ -373,12 +372,12 @@ fn mean(drive: &MemberStatistics, sum: f64) -> Number {
     })
 }
 
-/// The same of a time, in milliseconds.
+/// Like [`mean`], for a time, in milliseconds.
 fn mean_ms(drive: &MemberStatistics, sum: Duration) -> Number {
     mean(drive, sum.as_millis_f64())
 }
 
-/// An amount a second, over a run so long.
+/// Returns an amount per second, over a run of `seconds`.
 fn per_second(amount: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { amount / seconds } else { 0.0 }
 }

@@ -1,12 +1,13 @@
-//! The workload's requests that are on their way.
+//! The workloads' requests in flight.
 
 use fullstroke_contract::{Extent, Operation, Request, RequestId, Slots};
 use fullstroke_units::Time;
 
-/// What the engine remembers of a request in flight.
+/// The engine's record of a request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
-    /// The id that the source gave it.
+    /// Id from the source. The engine replaces the id below the source and restores it in the
+    /// completion.
     pub(crate) id: RequestId,
     pub(crate) origin: u64,
     pub(crate) operation: Operation,
@@ -16,7 +17,7 @@ pub(crate) struct Flight {
     pub(crate) arrived: Time,
 }
 
-/// All of them, by slot; the slot is the id below the engine.
+/// All requests in flight, by slot. The slot number is the request's id below the engine.
 #[derive(Debug, Default)]
 pub(crate) struct Flights(Slots<Flight>);
 

@@ -8,109 +8,110 @@ use fullstroke_units::Time;
 use std::any::Any;
 use std::sync::Arc;
 
-/// The name of a drive in reports: `0`, `1`, or `2.0` where volumes nest.
+/// The name of a drive in reports: `0`, `1`, or `2.0` for drives of nested volumes.
 pub type MemberName = String;
 
-/// The nodes of a machine. They are numbered level by level from the top, so that
-/// at one instant a node is woken before those below it. The edges below a node
-/// are neighbours, and with them the gauges that it reads.
+/// The nodes of a machine, numbered level by level from the top. Therefore at one instant a node is
+/// woken before the nodes below. The edges below a node are adjacent, because the node reads the
+/// gauges as one slice.
 pub struct Graph {
     nodes: Vec<Box<dyn Node>>,
     places: Vec<Place>,
     edges: Vec<Edge>,
-    /// By edge: the readings of what is below it, as those above it see them.
+    /// By edge: the readings of the node at the lower end, as visible from the nodes above.
     gauges: Vec<Gauge>,
-    /// By edge.
+    /// By edge: the address map at the lower end.
     tables: Vec<Option<Arc<dyn TrackTable>>>,
-    /// Edges by their lower ends: those above one node are neighbours here.
+    /// Edges sorted by lower end: the edges above one node are adjacent.
     above: Vec<u32>,
     /// The node below several hosts, if hosts read the gauge of that node when they are called.
     shared: Option<NodeId>,
     /// The latest gauge of the shared node.
     shared_gauge: Gauge,
     drives: Vec<DriveEntry>,
-    /// For each node, the indices of the volumes' members on the way to it.
+    /// For each node, the path: the member indices of the volumes on the way from the top.
     paths: Vec<Vec<usize>>,
 }
 
-/// A drive, or one of those that one node is.
+/// A drive. One node may contain several drives.
 struct DriveEntry {
     name: MemberName,
     node: NodeId,
     tracks: Arc<dyn TrackTable>,
 }
 
-/// Where a node stands.
+/// The place of a node in the graph.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
-    /// Its upper port 0, where the others need not be looked for.
+    /// The edge at upper port 0, for access without a search.
     up: Up,
-    /// Its lower port 0; the others follow.
+    /// Edge at lower port 0; the edges of the other lower ports follow.
     first_below: u32,
     below: u32,
-    /// Where its upper port 0 is found in `above`; the others follow.
+    /// Index in `above` of the edge at upper port 0; the others follow.
     first_above: u32,
     above: u32,
-    /// Its number among the drives, if it is one.
+    /// Number of the drive; `None` if the node is not one drive.
     drive: Option<u32>,
-    /// The number of the drive of whose arms it is one, if it is.
+    /// Number of the drive to which this arm belongs; `None` if the node is not an arm.
     arm_of: Option<u32>,
-    /// What it counts is of so many drives, from this number on: an arm's is of
-    /// its drive.
+    /// Drives to which the node's counters belong: the first drive and the number of drives. An
+    /// arm's counters belong to the drive.
     counts_for: (u32, u32),
     volume: bool,
-    /// Whether it adds nothing to the place of its one member, and shows that
-    /// member's arm as its own.
+    /// True for a node that takes over the path and name of the one member below, and shows the arm
+    /// of this member.
     cover: bool,
-    /// Whether it shows its members as they are.
+    /// True for a link, which shows the gauges of the members unchanged.
     link: bool,
-    /// Whether nothing is above it: it is a workload.
+    /// True for a workload, which has no node above.
     root: bool,
-    /// Whether its gauge is for one reader, who shows it to nobody: the rule.
+    /// True if the gauge has one reader, and this reader shows nothing further up. This is the
+    /// usual case, and the cheapest to publish.
     plain: bool,
     /// Number of edges from this node of a host down to the shared node; 0 elsewhere.
     column: u32,
 }
 
-/// An upper port: the edge above it, and what is at its other end.
+/// An upper port: the edge above, and the node at the edge's upper end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Up {
     edge: u32,
     pub(crate) node: NodeId,
     pub(crate) port: Port,
-    /// Whether that is a workload, or the outside.
+    /// True if the node at the upper end is a workload, or if the edge leads to the outside.
     pub(crate) root: bool,
-    /// What is at this end.
+    /// Seat of the node at the lower end.
     pub(crate) seat: Seat,
 }
 
-/// A way that requests go down and completions up.
+/// An edge: requests go down and completions go up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Edge {
     upper: NodeId,
     upper_end: Port,
-    /// What is below, and at which of its upper ports the edge ends.
+    /// Lower node, and the upper port of the lower node at which the edge ends.
     pub(crate) lower: NodeId,
     pub(crate) lower_end: Port,
-    /// Whether what is above is a workload, or the outside.
+    /// True if the upper node is a workload or the outside.
     pub(crate) by_root: bool,
-    /// What is below, for observers.
+    /// Seat of the lower node, for observers.
     pub(crate) seat: Seat,
 }
 
-/// What observers know the lower end of an edge as.
+/// Identity of an edge's lower end for observers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Seat {
-    /// Neither of the following.
+    /// Neither a drive nor an arm.
     #[default]
     Layer,
-    /// A drive, by its number.
+    /// A drive, by number.
     Drive(u32),
-    /// An arm of a drive that has several, by its number among them.
+    /// An arm of a drive with several arms, by number in the drive.
     Arm { drive: u32, arm: u16 },
 }
 
-/// A branch whose number is known, on its way into the graph.
+/// A numbered branch that is not yet in the graph.
 enum Planned {
     Branch {
         branch: Branch,
@@ -125,24 +126,24 @@ enum Planned {
 }
 
 impl Graph {
-    /// What requests come from that no node issues.
+    /// The sender of requests from outside the graph; no node.
     pub(crate) const OUTSIDE: NodeId = NodeId(u32::MAX);
-    /// The edge below the outside.
+    /// The edge from the outside to the top.
     const ENTRY: usize = 0;
 
-    /// The nodes below and including `top`, which requests reach from outside.
+    /// Creates the graph of `top` and all nodes below. Requests come from outside.
     pub fn new(top: Branch) -> Graph {
         Graph::below_all(Vec::new(), top)
     }
 
-    /// The same below a workload.
+    /// Creates the graph of a workload above `top`.
     pub fn below(workload: Box<dyn Node>, top: Branch) -> Graph {
         Graph::below_all(vec![vec![workload]], top)
     }
 
-    /// The same below several hosts. Each is a workload and the nodes that its
-    /// requests pass one after the other, from the top; the last one's lower port
-    /// 0 ends at `top`'s upper port of the host's number.
+    /// Creates the graph of several hosts above `top`. Each host is a workload followed by the
+    /// nodes on the way of the requests, from the top. Lower port 0 of a host's last node is
+    /// connected to the upper port of `top` with the host's number.
     pub fn below_all(hosts: Vec<Vec<Box<dyn Node>>>, top: Branch) -> Graph {
         let mut graph = Graph {
             nodes: Vec::new(),
@@ -164,8 +165,8 @@ impl Graph {
             path: Vec::new(),
             name: MemberName::new(),
         };
-        // Level by level; each with the edges that lead to it, which are numbered
-        // before it is.
+        // Level by level. The edges to a node get their numbers before the node, so each node waits
+        // together with its edges.
         let mut level = vec![(top, ways)];
         while !level.is_empty() {
             let mut next = Vec::new();
@@ -214,7 +215,7 @@ impl Graph {
         }
     }
 
-    /// Adds what is above `top`, level by level; the edges that lead to it.
+    /// Adds the nodes above `top`, level by level. Returns the edges to `top`.
     fn add_hosts(&mut self, hosts: Vec<Vec<Box<dyn Node>>>, top: &Branch) -> Vec<usize> {
         if hosts.is_empty() {
             return self.edges_below(Graph::OUTSIDE, 1);
@@ -254,7 +255,7 @@ impl Graph {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
-    /// Edges below `node`, one a lower port. Their lower ends are not known yet.
+    /// Adds edges below `node`, one per lower port. The lower ends are filled in later.
     fn edges_below(&mut self, node: NodeId, ports: usize) -> Vec<usize> {
         let first = self.edges.len();
         let mut by_root = true;
@@ -276,7 +277,7 @@ impl Graph {
         (first..first + ports).collect()
     }
 
-    /// Puts a node below `edges`; what is below it, with the edges to that.
+    /// Puts a node below `edges`. Returns the nodes below with the edges to them.
     fn place(&mut self, planned: Planned, edges: &[usize]) -> Vec<(Planned, Vec<usize>)> {
         let (node, members) = match planned {
             Planned::Link {
@@ -329,7 +330,7 @@ impl Graph {
             .collect()
     }
 
-    /// What `node`, below port `port` of another, is to observers.
+    /// Returns the seat of `node`, below port `port` of another node.
     fn seat(&self, node: NodeId, port: Port) -> Seat {
         let Place { drive, arm_of, .. } = self.places[node.0 as usize];
         match (drive, arm_of) {
@@ -354,7 +355,7 @@ impl Graph {
         let first = self.drives.len() as u32;
         match &branch.kind {
             Kind::Drive(tracks) => {
-                // Arms count for it, and are shown as its own.
+                // The arms count for the drive. The drive shows the first arm as its own.
                 let has_arms = !branch.below.is_empty();
                 (place.drive, place.cover) = (Some(first), has_arms);
                 place.counts_for = (first, u32::from(!has_arms));
@@ -402,7 +403,7 @@ impl Graph {
         (self.add(branch.node, place, path), below)
     }
 
-    /// Lists the edges above each node, by its upper ports.
+    /// Lists the edges above each node, by upper port.
     fn list_above(&mut self) {
         for node in self.nodes() {
             let mut above: Vec<u32> = (0..self.edges.len() as u32)
@@ -447,13 +448,13 @@ impl Graph {
         }
     }
 
-    /// The drives' names, in order.
+    /// Returns the drives' names, in order.
     pub fn drive_names(&self) -> impl Iterator<Item = &str> {
         self.drives.iter().map(|drive| drive.name.as_str())
     }
 
-    /// Whether some drives are within one node, so that what they are given
-    /// crosses no edge.
+    /// Returns true if a node contains several drives. Requests to these drives cross no edge and
+    /// are invisible to observers.
     pub fn hides_drives(&self) -> bool {
         self.drives.iter().any(|drive| self.is_hidden(drive))
     }
@@ -462,32 +463,33 @@ impl Graph {
         self.places[drive.node.0 as usize].drive.is_none()
     }
 
-    /// The drives' readings, in order.
+    /// Returns the drives' readings, in order.
     pub fn drive_gauges(&self) -> impl Iterator<Item = Gauge> {
         self.drives
             .iter()
             .map(|drive| *self.gauge_on(self.edge_above(drive.node, Port::FIRST)))
     }
 
-    /// How addresses lie on each drive, in order.
+    /// Returns the address map of each drive, in order.
     pub fn drive_tracks(&self) -> impl Iterator<Item = &Arc<dyn TrackTable>> {
         self.drives.iter().map(|drive| &drive.tracks)
     }
 
-    /// The path of the drive called `name`, as [`drive_names`](Graph::drive_names) has it.
-    /// `None` if it is within a node: it has no place of its own.
+    /// Returns the path of the drive called `name`, a name from
+    /// [`drive_names`](Graph::drive_names). `None` for a drive inside a node, because this drive is
+    /// no node.
     pub fn drive_path(&self, name: &str) -> Option<&[usize]> {
         let drive = self.drives.iter().find(|drive| drive.name == name)?;
         (!self.is_hidden(drive)).then(|| self.path(drive.node))
     }
 
-    /// The paths of all volumes that have members, from the top.
+    /// Returns the paths of all volumes, from the top.
     pub fn volume_paths(&self) -> impl Iterator<Item = &[usize]> {
         let volumes = (0..self.nodes.len()).filter(|&node| self.places[node].volume);
         volumes.map(|node| &self.paths[node][..])
     }
 
-    /// The first workload of this type: for results of its own.
+    /// Returns the first workload of type `W`, for access to results beyond the counters.
     pub fn workload<W: Node>(&self) -> Option<&W> {
         let roots = self
             .nodes
@@ -499,12 +501,12 @@ impl Graph {
             .find_map(|node| node.downcast_ref())
     }
 
-    /// The indices of the volumes' members on the way to `node`.
+    /// Returns the member indices of the volumes on the way to `node`.
     pub(crate) fn path(&self, node: NodeId) -> &[usize] {
         &self.paths[node.0 as usize]
     }
 
-    /// The volume at `path`.
+    /// Returns the volume at `path`.
     pub(crate) fn volume_at(&self, path: &[usize]) -> Result<NodeId, Refusal> {
         let mut volumes = (0..self.nodes.len()).filter(|&node| self.places[node].volume);
         volumes
@@ -513,7 +515,7 @@ impl Graph {
             .ok_or_else(|| Refusal("there is no such volume in this stack".into()))
     }
 
-    /// When a node wants to be woken first.
+    /// Returns the next wake-up of a node.
     pub(crate) fn next_wake(&self, node: NodeId) -> Wake {
         self.nodes[node.0 as usize].next_wake()
     }
@@ -522,17 +524,17 @@ impl Graph {
         self.nodes.len()
     }
 
-    /// All of them, in order.
+    /// Returns all nodes, in order.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.nodes.len() as u32).map(NodeId)
     }
 
-    /// Whether `node` is a workload.
+    /// Returns true if `node` is a workload.
     pub(crate) fn is_root(&self, node: NodeId) -> bool {
         self.places[node.0 as usize].root
     }
 
-    /// The edge at lower port `port` of `node`.
+    /// Returns the edge at lower port `port` of `node`.
     #[inline]
     pub(crate) fn lower(&self, node: NodeId, port: Port) -> &Edge {
         let Some(place) = self.places.get(node.0 as usize) else {
@@ -545,7 +547,7 @@ impl Graph {
         &self.edges[place.first_below as usize + port.index()]
     }
 
-    /// The readings of what is below lower port `port` of `node`.
+    /// Returns the readings of the node below lower port `port` of `node`.
     #[inline]
     pub(crate) fn gauge_below(&self, node: NodeId, port: Port) -> &Gauge {
         let place = self.places.get(node.0 as usize);
@@ -574,7 +576,7 @@ impl Graph {
         self.gauges[edge] = self.gauges[edge].with_arm_of(&self.gauges[below]);
     }
 
-    /// What is at upper port `port` of `node`; `None` above a workload.
+    /// Returns the edge and the node at upper port `port` of `node`; `None` above a workload.
     #[inline]
     pub(crate) fn upper(&self, node: NodeId, port: Port) -> Option<Up> {
         let place = &self.places[node.0 as usize];
@@ -596,8 +598,8 @@ impl Graph {
         self.above[self.places[node.0 as usize].first_above as usize + port.index()] as usize
     }
 
-    /// Calls a node with its window on what is below it, publishes its gauge, and
-    /// returns when it wants to be woken.
+    /// Calls a node with a view on the nodes below, publishes the node's gauge, and returns the
+    /// next wake-up.
     #[inline]
     pub(crate) fn call(
         &mut self,
@@ -631,7 +633,7 @@ impl Graph {
         next_wake
     }
 
-    /// Publishes a node's gauge to those above it.
+    /// Publishes a node's gauge to the nodes above.
     fn show(&mut self, node: NodeId) {
         let Place {
             cover,
@@ -659,7 +661,8 @@ impl Graph {
         }
     }
 
-    /// A link shows what is below it as it is; a cover shows its arm, at any time.
+    /// Carries a new gauge further up. A link shows the gauge unchanged; a cover shows the arm
+    /// position, even if the cover itself is not called.
     fn show_through(&mut self, mut edge: usize) {
         loop {
             let Edge {
@@ -681,9 +684,9 @@ impl Graph {
         }
     }
 
-    /// What nodes have counted until `now`. Below the uppermost volume a layer's
-    /// name ends in its place: `link fc-al, member 2`. A drive's counters are the
-    /// sums of its arms'; how long it was busy is their mean.
+    /// Returns the nodes' counters up to `now`. Below the uppermost volume, the name of a layer
+    /// ends with its place: `link fc-al, member 2`. The counters of a drive are the sums over the
+    /// arms; only the busy time is the mean.
     pub(crate) fn count(&self, now: Time) -> Counters {
         let mut all = Counters::default();
         let mut drives = vec![(MemberStatistics::default(), 0); self.drives.len()];
@@ -727,7 +730,8 @@ impl Planned {
     }
 }
 
-/// The branches below a layer, each with its name, and below a volume with its own path.
+/// Returns the branches below a layer, each with its name. Below a volume each branch has its own
+/// path.
 fn plan_below(below: Vec<Branch>, volume: bool, path: &[usize], name: &MemberName) -> Vec<Planned> {
     let count = below.len();
     let plan = |(member, branch)| {
@@ -736,6 +740,7 @@ fn plan_below(below: Vec<Branch>, volume: bool, path: &[usize], name: &MemberNam
         } else {
             path.to_vec()
         };
+        // A layer of one member adds nothing to the member's name.
         let name = if count == 1 {
             name.clone()
         } else {
@@ -746,7 +751,7 @@ fn plan_below(below: Vec<Branch>, volume: bool, path: &[usize], name: &MemberNam
     below.into_iter().enumerate().map(plan).collect()
 }
 
-/// A layer of one member adds nothing to that member's name.
+/// Returns the name of member number `member` of a layer called `name`.
 fn member_name(name: &str, member: usize) -> MemberName {
     if name.is_empty() {
         member.to_string()

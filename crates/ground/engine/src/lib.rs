@@ -1,10 +1,9 @@
-//! What drives a graph of nodes: as fast as it goes, under a virtual clock.
+//! Runs a graph of nodes under a virtual clock, as fast as possible.
 //!
-//! [`Graph`] is who stands above whom. [`Machine`] tells each node the time with
-//! every event, carries effects from one to the next, and wakes whoever asked
-//! first. [`Engine`] lets virtual time jump from event to event. Events at one
-//! instant are served in the order of the graph, from the workload down, so that
-//! a run repeats to the bit.
+//! [`Graph`] has the nodes and edges. [`Machine`] gives each node the time with every event,
+//! carries effects from node to node, and wakes the node with the earliest alarm. [`Engine`] lets
+//! virtual time jump from event to event. Events at one instant are served in the order of the
+//! graph, from the workload down. Therefore a run is repeatable to the bit.
 
 mod flight;
 mod graph;
@@ -21,78 +20,78 @@ use fullstroke_contract::{
 };
 use fullstroke_units::Time;
 
-/// A request of the workload that has finished.
+/// A completed request of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// Its number in order of arrival, from 0.
+    /// Number in order of arrival, from 0.
     pub origin: u64,
-    /// What it did.
+    /// Operation of the request.
     pub operation: Operation,
-    /// Where.
+    /// Addresses of the request.
     pub extent: Extent,
-    /// The process it came from; 0 = unknown.
+    /// Process of the request; 0 = unknown.
     pub process: u32,
-    /// Which of the stack's workloads it came from, by index.
+    /// Index of the workload in the stack.
     pub workload: u16,
-    /// When it arrived.
+    /// Time of arrival.
     pub arrived: Time,
-    /// How and when it ended, and where the time went.
+    /// Result, time and breakdown.
     pub completion: Completion,
 }
 
-/// Sees what crosses the edges of a graph: those below workloads, those above
-/// drives, and notice wherever it is first given. Every method has an empty
-/// default.
+/// An observer of the graph: edges below workloads, edges above drives, and every notice at the
+/// first sender. The default of every method does nothing.
 pub trait Observer {
-    /// A request of a workload, or one from outside, has finished.
+    /// A request of a workload, or a request from outside, has completed.
     fn finished(&mut self, _finished: &Finished) {}
-    /// The drive number `drive` (in the order of the graph) was given
-    /// `request`, on behalf of the workload's request `request.origin` or, if
-    /// that is [`Request::BACKGROUND`], of a layer's own work.
+    /// Drive number `drive` (in the order of the graph) got `request`. The cause is the workload's
+    /// request `request.origin`, or a layer's own work if the origin is [`Request::BACKGROUND`].
     fn drive_io(&mut self, _now: Time, _drive: usize, _request: &Request) {}
-    /// The same, with how many requests were in the drive then.
+    /// Like [`drive_io`](Observer::drive_io), with the number of requests that were already in the
+    /// drive.
     fn drive_ahead(&mut self, _now: Time, _drive: usize, _request: &Request, _ahead: u32) {}
-    /// The drive has answered. The id is that of the request that it was
-    /// [given](Observer::drive_io), unique among those in the drive.
+    /// The drive has completed a request. The id is that of the [`drive_io`](Observer::drive_io)
+    /// call, unique among the requests in the drive.
     fn drive_done(&mut self, _drive: usize, _completion: &Completion) {}
-    /// Of a drive with several arms: arm number `arm` was given its part of a
-    /// request, in its own addresses.
+    /// Arm number `arm` of a drive with several arms got a part of a request, in addresses of the
+    /// arm.
     fn arm_io(&mut self, _now: Time, _drive: usize, _arm: usize, _request: &Request) {}
-    /// That arm has answered; ids are unique among those in the arm.
+    /// The arm has completed this part. Ids are unique among the requests in the arm.
     fn arm_done(&mut self, _drive: usize, _arm: usize, _completion: &Completion) {}
-    /// The layer at `path` (the indices of the members on the way to it) has
-    /// given notice of something itself.
+    /// The layer at `path` (the member indices on the way to the layer) has sent a notice of its
+    /// own.
     fn noticed(&mut self, _path: &[usize], _notice: &Notice) {}
-    /// When it wants to be told next what has been counted; never, unless it says so.
+    /// Returns when the observer wants the counters next. Never by default.
     fn next_sample(&self) -> Time {
         Time::NEVER
     }
-    /// What had been counted at the instant `at`, for which it asked.
+    /// The counters at the instant `at`, from [`next_sample`](Observer::next_sample).
     fn sampled(&mut self, _at: Time, _counters: &Counters) {}
-    /// Whether the run is to end where it is.
+    /// Returns true to end the run now.
     fn is_stopped(&self) -> bool {
         false
     }
 }
 
-/// An observer that looks away.
+/// The observer without effects.
 impl Observer for () {}
 
-/// What a run amounted to.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Requests that arrived.
+    /// Number of requests that arrived.
     pub requests: u64,
-    /// Requests that finished as [`Status::Done`](fullstroke_contract::Status::Done).
+    /// Number of requests that ended as [`Status::Done`](fullstroke_contract::Status::Done) or
+    /// [`Status::Differs`](fullstroke_contract::Status::Differs).
     pub completed: u64,
-    /// Requests that touched data lost with failed members.
+    /// Number of requests to data that were lost with failed members.
     pub lost: u64,
-    /// Requests outside of the volume.
+    /// Number of requests outside the volume.
     pub out_of_range: u64,
-    /// The instant of the last completion.
+    /// Time of the last completion.
     pub end: Time,
-    /// What was counted until then. What layers do later on their own account,
-    /// such as writing back what they hold, is carried out but not counted.
+    /// Counters up to the end of the last request. Later work of layers on their own account, such
+    /// as write-back, is carried out but not counted.
     pub counters: Counters,
 }
 
@@ -101,7 +100,7 @@ pub struct Engine {
     machine: Machine,
 }
 
-/// The next event lies so far ahead that times behind the event might not fit.
+/// Returns the error for an event so far ahead that later times might overflow.
 #[cold]
 fn past_the_horizon(machine: &Machine) -> SourceError {
     SourceError(format!(
@@ -113,43 +112,44 @@ fn past_the_horizon(machine: &Machine) -> SourceError {
 }
 
 impl Engine {
-    /// An engine at time 0: `source` above `top`.
+    /// Creates an engine at time 0 with `source` above `top`.
     pub fn new(top: Branch, source: Box<dyn Source>) -> Engine {
         Engine::of(Graph::below(source, top))
     }
 
-    /// An engine at time 0 for the workloads of `graph`.
+    /// Creates an engine at time 0 for the workloads of `graph`.
     pub fn of(graph: Graph) -> Engine {
         Engine {
             machine: Machine::new(graph),
         }
     }
 
-    /// The nodes.
+    /// Returns the graph.
     pub fn graph(&self) -> &Graph {
         self.machine.graph()
     }
 
-    /// The workload, if it is of this type: for results of its own.
+    /// Returns the first workload of type `W`, for access to results beyond the counters.
     pub fn workload<W: Node>(&self) -> Option<&W> {
         self.graph().workload()
     }
 
-    /// Runs until all workloads have ended, nothing is in flight and only chores
-    /// are left. A rebuild that is not done by then stays so.
+    /// Runs until all workloads have ended, nothing is in flight and only chores are left. A
+    /// rebuild that is not done by then stays unfinished.
     ///
     /// # Errors
-    /// The source's, as soon as it has one; the observer has stopped the run; or
-    /// something is left to do behind [`Time::HORIZON`].
+    /// The first error of the source. Or the observer has stopped the run, or work is left behind
+    /// [`Time::HORIZON`].
     ///
     /// # Panics
-    /// If a node loses a request: nobody has anything to do but chores, and yet
-    /// not every request has finished.
+    /// If a node loses a request: only chores are left, and yet a request has not completed.
     pub fn run<O: Observer>(&mut self, observer: &mut O) -> Result<Outcome, SourceError> {
         let mut counted = None;
         let machine = &mut self.machine;
         loop {
             if counted.is_none() && !machine.has_arrivals() && machine.in_flight() == 0 {
+                // The counters are read before layers rest: later write-back has no request that
+                // waits for it.
                 counted = Some(machine.counters());
                 machine.rest(observer);
             }
@@ -159,6 +159,8 @@ impl Engine {
             if machine.next_wake() > Time::HORIZON {
                 return Err(past_the_horizon(machine));
             }
+            // Samples come before an event at the same instant, so a sample never contains a later
+            // event.
             while counted.is_none() && observer.next_sample() <= machine.next_wake() {
                 let at = observer.next_sample();
                 observer.sampled(at, &machine.counters_at(at));

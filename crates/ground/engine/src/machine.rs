@@ -1,5 +1,4 @@
-//! What both clocks drive: the nodes, their alarms, and what is on its way
-//! between them.
+//! The part common to virtual and real time: nodes, alarms, and effects on the way between nodes.
 
 use crate::flight::Flights;
 use crate::graph::{Edge, Graph, Seat};
@@ -10,55 +9,52 @@ use fullstroke_contract::{
 };
 use fullstroke_units::Time;
 
-/// A graph of nodes with all that happens between them. It knows no clock:
-/// [`Engine`](crate::Engine) gives it virtual time, a live server real time and
-/// clients. The same events at the same times lead to the same decisions under
-/// both.
+/// A graph of nodes with all events between them. A machine has no clock: [`Engine`](crate::Engine)
+/// gives it virtual time; a live server gives it real time and clients. The same events at the same
+/// times lead to the same decisions in both cases.
 ///
 /// - **Events in**: [`submit`](Machine::submit), [`order`](Machine::order),
 ///   [`advance`](Machine::advance), [`wake`](Machine::wake).
-/// - **Effects out**: what the observer is told.
+/// - **Effects out**: calls of the observer.
 /// - **Getters**: [`next_wake`](Machine::next_wake), [`now`](Machine::now),
 ///   [`in_flight`](Machine::in_flight), [`graph`](Machine::graph).
 ///
-/// The polling rule, once: before an event at `now`, call
-/// [`advance`](Machine::advance) up to that instant; after it, ask
-/// [`next_wake`](Machine::next_wake). A driver that is late calls with the
-/// instant that it is, and everything that was due happens at the instants at
-/// which it was due.
+/// The polling rule: before an event at `now`, call [`advance`](Machine::advance) up to `now`.
+/// After the event, ask [`next_wake`](Machine::next_wake). A late driver passes the actual time.
+/// Every past event then happens at the time when it was due.
 ///
-/// At one instant, nodes are woken in the order of the graph, from the top.
-/// Effects are carried out in the order in which they were issued, one queue for
-/// the whole graph, so that a node is never called while it is being called.
+/// At one instant, nodes are woken in the order of the graph, from the top. Effects are carried out
+/// in the order of issue, from one queue for the whole graph. Therefore no node is called while a
+/// call of the same node is running.
 pub struct Machine {
     graph: Graph,
     alarms: Alarms,
-    /// By node: what its alarm counts among.
+    /// By node: the kind of the alarm.
     awaited: Vec<Awaited>,
-    /// Alarms that a run must wait for, and those of workloads among them.
+    /// Number of alarms for work, and of these the number of workloads' alarms.
     work: usize,
     arrivals: usize,
     flights: Flights,
-    /// What nodes have done and is not carried out yet.
+    /// Effects that wait to be carried out.
     out: Out,
     submitted: u64,
     ended: Ended,
     now: Time,
 }
 
-/// How the requests that have finished did so.
+/// Number of completed requests by result.
 ///
-/// The machine counts them itself. An observer that counted on behalf of another one would have to pass every other
-/// event on, and would lose those of a method that is added later.
+/// The machine counts results itself. An observer that counts for another observer would have to
+/// pass every event on. It would lose the events of any method added later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ended {
-    /// Requests that were done.
+    /// Number of requests that were done.
     pub(crate) completed: u64,
-    /// Requests that touched lost data.
+    /// Number of requests to lost data.
     pub(crate) lost: u64,
-    /// Requests outside of the volume.
+    /// Number of requests outside the volume.
     pub(crate) out_of_range: u64,
-    /// The instant of the last completion.
+    /// Time of the last completion.
     pub(crate) last: Time,
 }
 
@@ -74,7 +70,7 @@ impl Ended {
     }
 }
 
-/// What the alarm of a node is for.
+/// The kind of a node's alarm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Awaited {
     root: bool,
@@ -82,7 +78,7 @@ struct Awaited {
 }
 
 impl Machine {
-    /// The nodes at time 0.
+    /// Creates a machine at time 0.
     pub fn new(graph: Graph) -> Machine {
         let roots = graph.nodes().map(|node| Awaited {
             root: graph.is_root(node),
@@ -106,69 +102,68 @@ impl Machine {
         machine
     }
 
-    /// When a node wants to be woken; [`Time::NEVER`] if none does.
+    /// Returns the time of the next wake-up; [`Time::NEVER`] if no node wants one.
     #[inline]
     pub fn next_wake(&self) -> Time {
         self.alarms.first().1
     }
 
-    /// Whether anything but chores is left to wake nodes for.
+    /// Returns true if a node waits for work, not only for chores.
     #[inline]
     pub fn has_work(&self) -> bool {
         self.work > 0
     }
 
-    /// Whether a workload wants to be woken.
+    /// Returns true if a workload wants to be woken.
     #[inline]
     pub fn has_arrivals(&self) -> bool {
         self.arrivals > 0
     }
 
-    /// The instant of the latest event.
+    /// Returns the time of the latest event.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Requests that workloads have issued, or that were submitted from outside,
-    /// and that have not finished.
+    /// Returns the number of requests from workloads or from outside that have not completed.
     #[inline]
     pub fn in_flight(&self) -> usize {
         self.flights.len()
     }
 
-    /// Requests that have been issued or submitted so far.
+    /// Returns the number of requests from workloads or from outside so far.
     pub fn submitted(&self) -> u64 {
         self.submitted
     }
 
-    /// How requests have finished so far.
+    /// Returns the results of all requests so far.
     pub(crate) fn ended(&self) -> Ended {
         self.ended
     }
 
-    /// The nodes.
+    /// Returns the graph.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// What the nodes have counted.
+    /// Returns the nodes' counters.
     pub fn counters(&self) -> Counters {
         self.graph.count(self.now)
     }
 
-    /// The same at an instant between now and the [next wake](Machine::next_wake).
+    /// Returns the counters at an instant between now and the [next wake](Machine::next_wake).
     pub(crate) fn counters_at(&self, at: Time) -> Counters {
         self.graph.count(at.max(self.now))
     }
 
-    /// Takes the error with which a workload has stopped, if one has.
+    /// Takes the error with which a workload has stopped; `None` if no workload has stopped.
     #[inline]
     pub fn take_stop(&mut self) -> Option<SourceError> {
         self.out.take_stop()
     }
 
-    /// A request from outside. Its id comes back in [`Finished`]; its origin is
-    /// given here, by number of submission.
+    /// Submits a request from outside. The id comes back in [`Finished`]. The machine replaces the
+    /// origin by the number of the submission.
     #[inline]
     pub fn submit<O: Observer>(&mut self, now: Time, request: Request, observer: &mut O) {
         self.now = self.now.max(now);
@@ -176,11 +171,11 @@ impl Machine {
         self.settle(observer);
     }
 
-    /// Says something to the volume at `path` (the indices of the members on
-    /// the way to it, from the root; empty for the uppermost volume).
+    /// Gives an order to the volume at `path`: the member indices from the root, empty for the
+    /// uppermost volume.
     ///
     /// # Errors
-    /// There is no such volume, or it refuses.
+    /// There is no such volume, or the volume refuses the order.
     pub fn order<O: Observer>(
         &mut self,
         now: Time,
@@ -197,15 +192,15 @@ impl Machine {
         answer
     }
 
-    /// Nobody asks for anything any more: no volume goes on rebuilding, and no opportunity asks.
+    /// Ends all background work, because no more requests will come. Volumes stop rebuilding;
+    /// watchers of opportunities stop asking.
     pub fn rest<O: Observer>(&mut self, observer: &mut O) {
         let volumes: Vec<Vec<usize>> = self.graph.volume_paths().map(<[usize]>::to_vec).collect();
         for path in volumes {
-            // Volumes that rebuild nothing may refuse.
+            // A volume without a rebuild may refuse.
             let _ = self.order(self.now, &path, Order::Rest, observer);
         }
-        // What watches for opportunities asks for nothing of its own any more: a run would not end
-        // while it does.
+        // Watchers of opportunities would otherwise ask for ever, and the run would never end.
         let now = self.now;
         for node in self.graph.nodes() {
             self.call(node, |node, cx| drop(node.ordered(now, Order::Rest, cx)));
@@ -213,8 +208,7 @@ impl Machine {
         self.settle(observer);
     }
 
-    /// Lets everything happen that is due up to and including `until`, each at
-    /// its own instant.
+    /// Carries out all events up to and including `until`, each at its own instant.
     pub fn advance<O: Observer>(&mut self, until: Time, observer: &mut O) {
         while self.next_wake() <= until && self.next_wake() != Time::NEVER {
             self.wake(observer);
@@ -224,7 +218,7 @@ impl Machine {
         }
     }
 
-    /// Lets the first thing happen that is due, whenever that is.
+    /// Carries out the next event, at any time in the future.
     #[inline]
     pub fn wake<O: Observer>(&mut self, observer: &mut O) {
         let (node, due) = self.alarms.first();
@@ -238,7 +232,7 @@ impl Machine {
         self.settle(observer);
     }
 
-    /// Carries effects from node to node until there are none.
+    /// Carries effects from node to node until none are left.
     fn settle<O: Observer>(&mut self, observer: &mut O) {
         let now = self.now;
         while let Some((node, effect)) = self.out.take_first() {
@@ -258,6 +252,8 @@ impl Machine {
                         Seat::Layer => {}
                         Seat::Drive(drive) => {
                             observer.drive_io(now, drive as usize, &request);
+                            // The gauge is read before the call below, so the new request is not
+                            // counted.
                             let ahead = self.graph.gauge_below(node, port).queue_length;
                             observer.drive_ahead(now, drive as usize, &request, ahead);
                         }
@@ -286,6 +282,8 @@ impl Machine {
                     if up.root {
                         self.land(up.node, up.port, completion, observer);
                     } else {
+                        // The upper node continues at the end of the request. With `now`, a late
+                        // wake-up would shift its timeline.
                         let at = completion.finished;
                         self.call(up.node, |node, cx| {
                             node.completed(at, up.port, completion, cx)
@@ -297,8 +295,8 @@ impl Machine {
         }
     }
 
-    /// Notice reaches the node above `node`. It is observed once, where it is
-    /// first given, however far it is passed on.
+    /// Takes a notice to the node above `node`. Observers see a notice once, at the first sender,
+    /// even if nodes pass the notice on.
     fn rise<O: Observer>(
         &mut self,
         node: NodeId,
@@ -309,6 +307,7 @@ impl Machine {
         let now = self.now;
         if notice.sender.is_none() {
             notice.sender = Some(node);
+            // `Time::NEVER`, the mark for the present, becomes the present.
             notice.at = notice.at.min(now);
             observer.noticed(self.graph.path(node), &notice);
         }
@@ -321,7 +320,7 @@ impl Machine {
         }
     }
 
-    /// A request has come back to the workload that issued it, or outside.
+    /// Ends a request at the workload that issued it, or outside.
     fn land<O: Observer>(
         &mut self,
         root: NodeId,
@@ -361,14 +360,14 @@ impl Machine {
         }
     }
 
-    /// Calls a node, then publishes its gauge and its alarm.
+    /// Calls a node, then publishes its gauge and sets its alarm.
     #[inline]
     fn call(&mut self, node: NodeId, event: impl FnOnce(&mut dyn Node, &mut Cx<'_>)) {
         let next_wake = self.graph.call(node, self.out.of(node), event);
         self.set_alarm(node, next_wake);
     }
 
-    /// A request of a workload gets its number, and a place among those in flight.
+    /// Gives a workload's request a number and a place among the requests in flight.
     #[inline]
     fn take_off(&mut self, request: &mut Request) {
         request.origin = self.submitted;
@@ -384,6 +383,7 @@ impl Machine {
         let work = wake.is_work();
         if awaited.work != work {
             awaited.work = work;
+            // Adding `usize::MAX` with wrap-around subtracts 1.
             let step = if work { 1 } else { usize::MAX };
             self.work = self.work.wrapping_add(step);
             if awaited.root {

@@ -1,9 +1,9 @@
-//! How far rebuilds have come, and how fast they are, by what volumes say.
+//! Progress and speed of rebuilds, from the notices of volumes.
 
 use fullstroke_contract::{Notice, Signal};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
 
-/// The present speed is that of the latest two spans of this length.
+/// Length of a span. The recent speed is the mean over the current span and the span before.
 const SPAN: Duration = Duration::from_nanos(5_000_000_000);
 
 /// The latest rebuild of each member that was ever rebuilt.
@@ -15,31 +15,32 @@ pub struct Rebuilds {
 /// The rebuild of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rebuild {
-    /// The member: its indices from the top.
+    /// Path of the member: the member indices from the top.
     pub path: Vec<usize>,
-    /// When it began, and what was filled then.
+    /// Start of the rebuild: time and filled part.
     pub began: Mark,
-    /// The latest that is known.
+    /// Latest known state.
     pub latest: Mark,
-    /// As far as it is to be filled.
+    /// End of the addresses to fill.
     pub used: Sectors,
-    /// Whether all of it is filled.
+    /// True if all addresses are filled.
     pub whole: bool,
-    /// Where it was when the present span began, and the span before.
+    /// State at the start of the current span and at the start of the span before.
     spans: [Mark; 2],
 }
 
-/// How far a rebuild was.
+/// The state of a rebuild at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// When.
+    /// Time.
     pub at: Time,
-    /// The member's addresses below this were filled.
+    /// Addresses of the member below this were filled.
     pub done: Sectors,
 }
 
 impl Rebuilds {
-    /// The member at `path` is to be filled from `done` up to `used`.
+    /// Records the start of a rebuild: the member at `path` is to be filled from `done` up to
+    /// `used`.
     pub fn begin(&mut self, now: Time, path: &[usize], done: Sectors, used: Sectors) {
         let mark = Mark { at: now, done };
         self.forget(path);
@@ -54,12 +55,12 @@ impl Rebuilds {
         });
     }
 
-    /// The member at `path` is not rebuilt any more.
+    /// Removes the record of the member at `path`.
     pub fn forget(&mut self, path: &[usize]) {
         self.all.retain(|rebuild| rebuild.path != path);
     }
 
-    /// The volume at `path` has given notice of something.
+    /// Evaluates a notice from the volume at `path`.
     pub fn hear(&mut self, path: &[usize], notice: &Notice) {
         let Signal::Rebuilt {
             member,
@@ -76,7 +77,7 @@ impl Rebuilds {
             rebuild.path == path && rebuild.latest.done <= done && !rebuild.whole
         };
         if !self.all.iter().any(goes_on) {
-            // Nobody said when it began.
+            // No recorded rebuild continues with this notice, so a new rebuild starts here.
             self.begin(now, &path, Sectors::ZERO, used);
         }
         let found = self.all.iter_mut().find(|rebuild| rebuild.path == path);
@@ -90,7 +91,7 @@ impl Rebuilds {
         }
     }
 
-    /// All of them, in the order in which they began.
+    /// Returns all rebuilds in the order of their starts.
     pub fn all(&self) -> &[Rebuild] {
         &self.all
     }
@@ -109,17 +110,17 @@ impl Rebuild {
         }
     }
 
-    /// Bytes a second since it began; `None` if no time has passed.
+    /// Returns the mean speed since the start in bytes per second; `None` if no time has passed.
     pub fn speed(&self) -> Option<Bytes> {
         between(self.began, self.latest)
     }
 
-    /// Bytes a second lately.
+    /// Returns the recent speed in bytes per second.
     pub fn recent_speed(&self) -> Option<Bytes> {
         between(self.spans[1], self.latest).or_else(|| self.speed())
     }
 
-    /// How long the rest takes at the recent speed.
+    /// Returns the remaining time at the recent speed; `None` without a speed.
     pub fn left(&self) -> Option<Duration> {
         let speed = self.recent_speed().filter(|speed| speed.0 > 0)?;
         let rest =
@@ -161,7 +162,7 @@ mod tests {
         let mut rebuilds = Rebuilds::default();
         rebuilds.begin(seconds(10), &[1, 2], Sectors::ZERO, Sectors(100_000));
         for second in 1..=20 {
-            // A hundred sectors a second at first, a thousand later.
+            // A hundred sectors per second at first, a thousand later.
             let done = if second <= 10 {
                 second * 100
             } else {

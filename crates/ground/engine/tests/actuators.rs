@@ -1,12 +1,12 @@
-//! A drive of several arms in a graph: the arms work at the same time, and the
-//! drive counts what they do.
+//! A drive with several arms in a graph: the arms work at the same time, and the drive counts the
+//! work of both.
 
 use fullstroke_contract::{Extent, MemberStatistics, Request, RequestId, Status};
 use fullstroke_drive::{DriveConfig, Model};
 use fullstroke_engine::{Finished, Graph, Machine, Observer};
 use fullstroke_units::{Duration, Time};
 
-/// Two arms, without their buffers.
+/// A drive with two arms and without buffers.
 fn two_arms() -> Model {
     let file = include_str!("../../../../drives/seagate-exos-2x18-18tb.toml");
     let config: DriveConfig = toml::from_str(file).unwrap();
@@ -18,7 +18,7 @@ fn two_arms() -> Model {
     .unwrap()
 }
 
-/// Where the second arm's addresses begin.
+/// First address of the second arm.
 fn share(model: &Model) -> u64 {
     model.config().capacity_sectors.0 / 2
 }
@@ -44,7 +44,7 @@ impl Observer for Books {
     }
 }
 
-/// What becomes of requests that all come at time 0, and what the drive counts.
+/// Submits all requests at time 0. Returns the results and the counters of the drive.
 fn run(model: &Model, requests: &[(u64, u64)]) -> (Books, MemberStatistics) {
     let mut machine = Machine::new(Graph::new(model.branch().unwrap()));
     let mut books = Books::default();

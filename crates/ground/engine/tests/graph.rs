@@ -1,5 +1,5 @@
-//! What a graph of nodes promises: who is woken when, where completions, notice
-//! and orders go, what is seen of the nodes below, and when a run is over.
+//! Rules of a graph: the order of wake-ups, the paths of completions, notices and orders, the
+//! visible gauges, and the end of a run.
 
 use fullstroke_contract::{
     Breakdown, Completion, Counters, Cx, Extent, Gauge, Node, Notice, Object, Operation, Order,
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 mod node;
 use node::Forward;
 
-/// What nodes write down, in order: what happened, and when.
+/// A log of events with their times in nanoseconds, written by nodes.
 type Diary = Arc<Mutex<Vec<(String, u64)>>>;
 
 fn note(diary: &Diary, what: impl Into<String>, now: Time) {
@@ -26,7 +26,7 @@ fn written(diary: &Diary) -> Vec<(String, u64)> {
     std::mem::take(&mut diary.lock().unwrap())
 }
 
-/// Joins as many upper as lower ports, port by port.
+/// A link: connects upper port `n` with lower port `n`.
 struct Joint;
 
 impl Node for Joint {
@@ -45,9 +45,8 @@ impl Node for Joint {
     }
 }
 
-/// Sends a request to the member that its address names, modulo their number;
-/// addresses of members are those of the volume, but for every member's last
-/// hundred, which hold nothing of it.
+/// A volume that sends a request to the member `address % members`. Address `a` of a member is
+/// address `a + 5000` of the volume. Addresses of a member from 900 on have no owner.
 struct Spread {
     members: u64,
     diary: Diary,
@@ -97,8 +96,8 @@ impl Node for Spread {
     }
 }
 
-/// Serves one request after the other, each in a microsecond a sector; gives
-/// notice of `says` as each ends.
+/// A disk that serves requests one by one, at one microsecond per sector. Sends the notice `says`
+/// after each request.
 #[derive(Default)]
 struct Disk {
     waiting: VecDeque<(Time, Request)>,
@@ -167,7 +166,7 @@ impl Node for Disk {
     }
 }
 
-/// Looks around every 5 s, for ever.
+/// A node with a chore every 5 s, for ever.
 struct Flusher {
     next: Time,
     rounds: Diary,
@@ -191,7 +190,7 @@ impl Node for Flusher {
     }
 }
 
-/// Issues its requests at their times, and hears how they end.
+/// A workload that issues its requests at their times and logs their completions.
 struct Script {
     requests: VecDeque<(u64, Request)>,
     fails_after: Option<usize>,
@@ -274,7 +273,7 @@ fn script(requests: &[(u64, Request)], diary: &Diary) -> Box<Script> {
     })
 }
 
-/// Writes down what crosses the edges.
+/// An observer that records all events.
 #[derive(Default)]
 struct Books {
     finished: Vec<Finished>,
@@ -496,7 +495,7 @@ fn notice_crosses_a_volume_in_its_addresses_and_ends_where_nobody_owns_them() {
     let mut books = Books::default();
     let top = array(&diary, [Some(push), Some(nobodys)]);
     Engine::new(top, source).run(&mut books).unwrap();
-    // Each is observed once, at its sender, however far it goes.
+    // Each notice is observed once, at its sender, regardless of how far it goes.
     let observed: Vec<_> = books
         .noticed
         .iter()
@@ -582,7 +581,7 @@ fn a_clock_that_is_late_changes_nothing() {
                 request(id as u64, start, 7),
                 &mut books,
             );
-            // A driver that looks at its clock now and then.
+            // A driver that looks at its clock every `step` nanoseconds.
             let until = arrivals.get(id + 1).map_or(100_000, |next| next.0);
             let mut now = at;
             while now < until {
@@ -603,7 +602,8 @@ fn a_clock_that_is_late_changes_nothing() {
 
 #[test]
 fn at_one_instant_those_above_are_woken_first() {
-    // The second request arrives as the first ends: it is issued before.
+    // The second request arrives at the instant when the first ends. The workload is above the
+    // disk, so the second request is issued first.
     let diary = Diary::default();
     let source = script(&[(0, request(0, 0, 8)), (8_000, request(1, 0, 8))], &diary);
     let top = disk(Disk {
@@ -655,10 +655,10 @@ fn what_is_refused_is_told_as_it_ended() {
     assert_eq!(books.finished[0].operation, Operation::Flush);
 }
 
-/// Where two hosts share a disk: each has 500 sectors, and in them files of 100.
+/// A disk shared by two hosts. Each host has 500 sectors, divided into files of 100.
 struct Shared {
     diary: Diary,
-    /// Whose the requests below are, and what that host calls them.
+    /// By id below: the host's port, and the id from the host.
     owners: Vec<(Port, RequestId)>,
 }
 
@@ -739,7 +739,7 @@ fn several_hosts_share_what_is_below_them() {
         written(&shared),
         asked.map(|(what, at)| (what.to_owned(), at))
     );
-    // Each hears of its own, under its own name; the push is for one of them.
+    // Each host gets its own completions under its own ids. The push concerns only the second host.
     let of_first = [("request 9 is done", 2_001), ("request 8 is done", 7_000)];
     assert_eq!(
         written(&first),

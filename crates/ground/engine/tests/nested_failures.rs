@@ -1,5 +1,5 @@
-//! Volumes of volumes lose members under load: while the redundancy of each
-//! level suffices, no request comes back with an error.
+//! Nested volumes lose members under load. While the redundancy of each level suffices, no request
+//! ends with an error.
 
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{
@@ -17,7 +17,7 @@ use std::sync::Arc;
 const DRIVE_SECTORS: u64 = 256;
 const IN_FLIGHT: usize = 64;
 
-/// A drive that takes a random while for everything, and never refuses.
+/// A drive that completes every request after a random time, always without error.
 struct Slow {
     random: Random,
     due: Vec<(Time, Completion)>,
@@ -61,7 +61,7 @@ impl Node for Slow {
     }
 }
 
-/// One track.
+/// A drive with one track.
 struct Flat;
 
 impl TrackTable for Flat {
@@ -81,7 +81,7 @@ impl TrackTable for Flat {
     }
 }
 
-/// A volume to be built, or a drive.
+/// Description of a drive or of a volume.
 #[derive(Clone, Debug)]
 enum Spec {
     Drive,
@@ -130,8 +130,8 @@ impl Spec {
             }
         }
     }
-    /// Whether all addresses have their data while the members at the paths
-    /// `impaired` are not whole.
+    /// Returns true if all addresses have their data while the members at the paths `impaired` are
+    /// not whole.
     fn answers(&self, path: &[usize], impaired: &BTreeSet<Vec<usize>>) -> bool {
         let Spec::Volume(_, members) = self else {
             return true;
@@ -156,7 +156,7 @@ impl Spec {
                 .for_each(|(index, member)| member.drives(&[path, &[index]].concat(), all)),
         }
     }
-    /// The uppermost members on the way to `path` that are lost with it.
+    /// Returns the uppermost members on the way to `path` that are lost together with it.
     fn lost_with(&self, path: &[usize], impaired: &BTreeSet<Vec<usize>>) -> Vec<Vec<usize>> {
         let mut node = self;
         let mut lost = Vec::new();
@@ -184,7 +184,7 @@ fn layouts() -> impl Strategy<Value = (&'static str, usize)> {
     ])
 }
 
-/// Two or three levels; that in the middle may be without redundancy.
+/// Stacks of two or three levels. The middle level may have no redundancy.
 fn specs() -> impl Strategy<Value = Spec> {
     let middle = prop_oneof![3 => Just(None), 1 => Just(Some(("raid0", 2)))];
     (layouts(), middle, layouts()).prop_map(|(top, middle, bottom)| {
@@ -197,7 +197,7 @@ fn specs() -> impl Strategy<Value = Spec> {
     })
 }
 
-/// What the run sees.
+/// An observer that records results and notices.
 #[derive(Default)]
 struct Books {
     ended: u64,
@@ -232,7 +232,7 @@ struct Run {
     machine: Machine,
     books: Books,
     random: Random,
-    /// Drives that have failed, and members that are not filled yet.
+    /// Drives that have failed, and members that are not yet filled.
     impaired: BTreeSet<Vec<usize>>,
     failed: BTreeSet<Vec<usize>>,
     now: Time,
@@ -286,7 +286,7 @@ impl Run {
         }
     }
 
-    /// Fails a drive, if the stack as a whole bears it.
+    /// Fails a drive if the stack as a whole survives the failure.
     fn fail(&mut self, choice: u64) {
         let mut drives = Vec::new();
         self.spec.drives(&[], &mut drives);
@@ -367,8 +367,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..40)
 }
 
-/// The three stacks in which it was seen first: a member volume fails with 64
-/// writes in flight, and those whose second phase reached it came back as lost.
+/// The three stacks in which the error was first seen. A member volume failed with 64 writes in
+/// flight. Writes whose second phase then reached this volume came back as lost.
 #[test]
 fn a_member_volume_that_fails_under_load_is_no_error_while_the_volume_above_survives_it() {
     let volume = |name, member: Spec, count| Spec::Volume(name, vec![member; count]);

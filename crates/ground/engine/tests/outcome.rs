@@ -1,4 +1,4 @@
-//! A run counts its requests by what became of each.
+//! A run counts each request by its result.
 
 use fullstroke_contract::{
     Completion, Cx, Extent, Node, Port, Request, RequestId, Source, Status, Wake,
@@ -6,7 +6,7 @@ use fullstroke_contract::{
 use fullstroke_engine::{Branch, Engine, Finished, Observer};
 use fullstroke_units::Time;
 
-/// Answers at once, each request with the next status of a list.
+/// A node that answers at once, each request with the next status of a list.
 struct Answers(Vec<Status>);
 
 impl Node for Answers {
@@ -26,7 +26,7 @@ impl Node for Answers {
     }
 }
 
-/// Issues so many requests at time 0.
+/// A workload that issues this number of requests at time 0.
 struct Requests(u64);
 
 impl Node for Requests {

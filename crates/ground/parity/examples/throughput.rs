@@ -1,5 +1,5 @@
-//! Prints how fast each kernel computes P and Q beside how fast memory is
-//! copied, both in bytes of data a second.
+//! Prints the speed of P and Q for each kernel, and the speed of a memory copy, both in bytes of
+//! data per second.
 
 // A measurement reads a clock.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const CHUNK: usize = 64 << 10;
-/// Enough work for a steady figure, little enough to wait for.
+/// Amount of data: enough for a stable result, small enough for a short run.
 const DATA_BYTES: usize = 4 << 30;
 const RUNS: usize = 5;
 
@@ -22,7 +22,7 @@ fn main() {
         "{:<8} {:>14} {:>10} {:>10} {:>14}",
         "array", "kernel", "P+Q", "copying", "P+Q : copying"
     );
-    // One row stays in the processor's caches; many rows do not.
+    // One row stays in the processor's caches. Many rows do not.
     for (rows, place) in [(1, "in cache"), (1024, "in memory")] {
         println!("{place}, {rows} rows in turn");
         for data in [4, 8] {
@@ -40,7 +40,7 @@ fn main() {
     }
 }
 
-/// Bytes of data a second, in GB, of work that is done row by row.
+/// Returns the speed of `work` in GB of data per second. `work` is called row by row.
 fn measured(data: usize, rows: usize, mut work: impl FnMut(usize)) -> f64 {
     let bytes = data * CHUNK;
     let rounds = (DATA_BYTES / RUNS / (bytes * rows)).max(1);
@@ -57,7 +57,7 @@ fn measured(data: usize, rows: usize, mut work: impl FnMut(usize)) -> f64 {
     rates[RUNS / 2]
 }
 
-/// The chunks of some rows, filled, so that they are real memory.
+/// Returns the chunks of some rows. The chunks are filled, so that the pages of their memory exist.
 fn chunks(count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|chunk| vec![chunk as u8; CHUNK]).collect()
 }

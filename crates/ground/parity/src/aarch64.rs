@@ -1,5 +1,4 @@
-//! The vectors of AArch64: NEON, whose table lookup multiplies the halves of
-//! each byte.
+//! Kernels for AArch64 with NEON. A table lookup multiplies each half of a byte.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +9,7 @@ use crate::vector::{Vector, kernels};
 use std::arch::aarch64::*;
 use std::arch::is_aarch64_feature_detected;
 
-/// What this processor can run.
+/// Returns the kernels for this processor.
 pub(crate) fn detected() -> impl Iterator<Item = Kernels> {
     is_aarch64_feature_detected!("neon")
         .then_some(neon::KERNELS)
@@ -45,7 +44,7 @@ impl Vector for uint8x16_t {
     #[inline(always)]
     unsafe fn double(self) -> Self {
         unsafe {
-            // Bytes with the high bit set are negative.
+            // A byte with the high bit set is negative.
             let carried = vcltzq_s8(vreinterpretq_s8_u8(self));
             veorq_u8(
                 vaddq_u8(self, self),

@@ -1,17 +1,16 @@
-//! Arithmetic in GF(2^8) with generator 2 and polynomial
-//! x^8 + x^4 + x^3 + x^2 + 1 (0x11d), the field of RAID-6's second parity
-//! (H. P. Anvin, "The mathematics of RAID-6").
+//! Arithmetic in GF(2^8) with generator 2 and polynomial x^8 + x^4 + x^3 + x^2 + 1 (0x11d), the
+//! field of RAID-6's second parity (H. P. Anvin, "The mathematics of RAID-6").
 //!
 //! Addition and subtraction are exclusive or.
 
-/// The low byte of the polynomial: what x^8 is congruent to.
+/// Low byte of the polynomial: x^8 modulo the polynomial.
 pub(crate) const REDUCTION: u8 = 0x1d;
 
-/// Exponents repeat with this period: the generator has order 255.
+/// Order of the generator: exponents repeat with the period 255.
 const ORDER: usize = 255;
 
-/// Powers of the generator, twice over so that a sum of two logarithms needs
-/// no reduction; then their inverse, the logarithms.
+/// Powers of the generator. The table has two periods, so a sum of two logarithms needs no
+/// reduction. The second table has the logarithms.
 const POWERS: [u8; 2 * ORDER] = powers();
 const LOGARITHMS: [u8; 256] = logarithms();
 
@@ -41,12 +40,12 @@ const fn logarithms() -> [u8; 256] {
     table
 }
 
-/// The generator to the power of `exponent`.
+/// Returns the generator to the power of `exponent`.
 pub const fn power(exponent: u32) -> u8 {
     POWERS[exponent as usize % ORDER]
 }
 
-/// The product of two elements.
+/// Returns the product of two elements.
 pub const fn multiply(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 {
         return 0;
@@ -54,7 +53,7 @@ pub const fn multiply(a: u8, b: u8) -> u8 {
     POWERS[LOGARITHMS[a as usize] as usize + LOGARITHMS[b as usize] as usize]
 }
 
-/// The quotient `a / b`; zero if `b` is zero, which no code word asks for.
+/// Returns the quotient `a / b`. Returns zero if `b` is zero, a case without use in any code word.
 pub const fn divide(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 {
         return 0;
@@ -66,7 +65,7 @@ pub const fn divide(a: u8, b: u8) -> u8 {
 mod tests {
     use super::*;
 
-    /// Multiplication by shifting and reducing, bit by bit.
+    /// Multiplies by shift and reduction, bit by bit.
     fn multiply_slowly(mut a: u8, mut b: u8) -> u8 {
         let mut product = 0;
         while b != 0 {

@@ -1,10 +1,10 @@
-//! The operations on slices, and the choice among their implementations.
+//! The operations on slices, and the choice of their implementation.
 
 use crate::scalar;
 use std::sync::OnceLock;
 
-/// One implementation of the four operations. The slices of a call have one
-/// length, whatever it is and wherever they begin.
+/// One implementation of the four operations. The slices of a call must have equal lengths. Any
+/// length and any alignment is allowed.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernels {
     pub(crate) name: &'static str,
@@ -15,8 +15,8 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// All that this processor can run, the fastest first; plain arithmetic is
-    /// always the last.
+    /// Returns all kernels for this processor, the fastest first. Plain arithmetic is always the
+    /// last.
     pub fn available() -> &'static [Kernels] {
         static AVAILABLE: OnceLock<Vec<Kernels>> = OnceLock::new();
         AVAILABLE.get_or_init(|| {
@@ -30,14 +30,14 @@ impl Kernels {
         })
     }
 
-    /// The fastest that this processor can run.
+    /// Returns the fastest kernels for this processor.
     #[inline]
     pub fn best() -> &'static Kernels {
+        // The list is never empty, because plain arithmetic is always available.
         &Kernels::available()[0]
     }
 
-    /// What the instructions are called: `avx512-gfni`, `avx2`, `ssse3`,
-    /// `neon` or `scalar`.
+    /// Returns the name of the instruction set: `avx512-gfni`, `avx2`, `ssse3`, `neon` or `scalar`.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -95,7 +95,7 @@ impl Kernels {
     }
 }
 
-/// `into ^= from`.
+/// Computes `into ^= from`.
 ///
 /// # Panics
 /// If the slices differ in length.
@@ -104,7 +104,7 @@ pub fn xor_into(into: &mut [u8], from: &[u8]) {
     Kernels::best().xor_into(into, from);
 }
 
-/// `into = coefficient * from`, byte by byte.
+/// Computes `into = coefficient * from`, byte by byte.
 ///
 /// # Panics
 /// If the slices differ in length.
@@ -113,7 +113,7 @@ pub fn multiply_into(coefficient: u8, into: &mut [u8], from: &[u8]) {
     Kernels::best().multiply_into(coefficient, into, from);
 }
 
-/// `into ^= coefficient * from`, byte by byte.
+/// Computes `into ^= coefficient * from`, byte by byte.
 ///
 /// # Panics
 /// If the slices differ in length.
@@ -122,9 +122,8 @@ pub fn multiply_add(coefficient: u8, into: &mut [u8], from: &[u8]) {
     Kernels::best().multiply_add(coefficient, into, from);
 }
 
-/// P and Q of a row in one pass over its data: `p` is the exclusive or of all,
-/// `q` the sum of `data[i]` times the generator to the power of `i`. Without
-/// data both are zero.
+/// Computes P and Q of a row in one pass over the data. `p` is the exclusive or of all data. `q` is
+/// the sum of `data[i]` times the generator to the power of `i`. Without data both are zero.
 ///
 /// # Panics
 /// If the slices differ in length.

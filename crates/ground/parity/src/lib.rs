@@ -1,13 +1,11 @@
-//! The arithmetic of P and Q: exclusive or, and sums over GF(2^8), on slices
-//! of bytes.
+//! The arithmetic of P and Q on slices of bytes: exclusive or, and sums over GF(2^8).
 //!
-//! The field is that of RAID-6's second parity, with the polynomial 0x11d and
-//! the generator 2 (H. P. Anvin, "The mathematics of RAID-6"). Every operation
-//! exists once for each kind of vector unit and once in plain arithmetic;
-//! which of them runs is decided once, by asking the processor. All give the
-//! same bytes.
+//! The field is the field of RAID-6's second parity, with the polynomial 0x11d and the generator 2
+//! (H. P. Anvin, "The mathematics of RAID-6"). Every operation exists for each kind of vector unit
+//! and in plain arithmetic. The implementation is chosen once, by the features of the processor.
+//! All implementations give the same bytes.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | [`field`] | the field itself, an element at a time |
 //! | `kernels.rs` | the operations on slices, and the choice among them |
@@ -16,9 +14,8 @@
 //! | `x86_64.rs` | the vectors of SSSE3, AVX2, and AVX-512 with GFNI |
 //! | `aarch64.rs` | the vectors of NEON |
 //!
-//! `unsafe` is confined to the last three. The speed of each kernel beside the
-//! speed of copying memory: `cargo run --release -p fullstroke-parity --example
-//! throughput`.
+//! `unsafe` is confined to the last three. To compare the speed of each kernel with a memory copy:
+//! `cargo run --release -p fullstroke-parity --example throughput`.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

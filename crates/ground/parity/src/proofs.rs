@@ -1,10 +1,10 @@
-//! Every kernel against the field's own arithmetic.
+//! Compares every kernel with the field's own arithmetic.
 
 use crate::Kernels;
 use crate::field::{multiply, power};
 use proptest::prelude::*;
 
-/// Bytes, of which the slices under test are parts that begin anywhere.
+/// Returns pseudo-random bytes. The tested slices are parts of them with any start.
 fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed | 1;
     let mut next = || {
@@ -16,7 +16,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// The bytes around the slice that a kernel writes: they must stay.
+/// Number of bytes behind the written slice. A kernel must not change the bytes around its slice.
 const MARGIN: usize = 70;
 
 fn check(

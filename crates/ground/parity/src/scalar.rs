@@ -1,5 +1,5 @@
-//! The operations in plain arithmetic: for processors without a vector unit
-//! that we know, for the ends of slices, and as what the others are held to.
+//! The operations in plain arithmetic: for processors without a supported vector unit, for the ends
+//! of slices, and as the reference for the other kernels.
 
 use crate::Kernels;
 use crate::field::{REDUCTION, multiply};
@@ -37,8 +37,8 @@ pub(crate) fn syndromes(data: &[&[u8]], p: &mut [u8], q: &mut [u8]) {
     syndromes_from(0, data, p, q);
 }
 
-/// The bytes from `begin` on. Q by Horner's rule, from the last data to the
-/// first: each step doubles what there is.
+/// Computes P and Q of the bytes from `begin` on. Q uses Horner's rule from the last data to the
+/// first: each step doubles the sum so far.
 pub(crate) fn syndromes_from(begin: usize, data: &[&[u8]], p: &mut [u8], q: &mut [u8]) {
     const WORD: usize = size_of::<u64>();
     let words = (p.len() - begin) / WORD;
@@ -60,18 +60,18 @@ pub(crate) fn syndromes_from(begin: usize, data: &[&[u8]], p: &mut [u8], q: &mut
     }
 }
 
-/// Each of the eight bytes times the generator.
+/// Multiplies each of the eight bytes by the generator.
 fn double(word: u64) -> u64 {
     const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
     const REDUCTIONS: u64 = 0x0101_0101_0101_0101 * REDUCTION as u64;
     let carried = word & HIGH_BITS;
-    // 0xff in each byte that had its high bit set.
+    // 0xff in each byte whose high bit was set.
     let mask = (carried << 1).wrapping_sub(carried >> 7);
     ((word & !HIGH_BITS) << 1) ^ (mask & REDUCTIONS)
 }
 
-/// A coefficient's products with the sixteen values of either half of a byte.
-/// A product is the sum of those of its halves.
+/// The products of a coefficient with the sixteen values of each half of a byte. The product with a
+/// byte is the sum of the products with its halves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Products {
     pub(crate) low: [u8; 16],

@@ -1,7 +1,7 @@
-//! The loops of the operations, over any kind of vector.
+//! The loops of the operations, for any kind of vector.
 //!
-//! Each function here is inlined into one that the compiler may build with the
-//! instructions of a [`Vector`]; by itself it would not reach them.
+//! Each function here is inlined into a function with the target features of a [`Vector`]. Without
+//! the inlining, the compiler would not use the vector instructions.
 
 #![allow(unsafe_code)]
 
@@ -10,43 +10,42 @@ use crate::scalar;
 /// A vector register of bytes.
 ///
 /// # Safety
-/// Every method may only be called where the instructions of the vector are
-/// known to exist.
+/// Every method may only be called on a processor that has the instructions of the vector.
 pub(crate) trait Vector: Copy {
-    /// Bytes in a vector.
+    /// Number of bytes in a vector.
     const BYTES: usize;
     /// A coefficient, prepared for multiplication.
     type Factor: Copy;
 
     /// # Safety
-    /// That of the trait; `from` may be read for [`Vector::BYTES`].
+    /// As for the trait; `from` must be readable for [`Vector::BYTES`].
     unsafe fn load(from: *const u8) -> Self;
     /// # Safety
-    /// That of the trait; `into` may be written for [`Vector::BYTES`].
+    /// As for the trait; `into` must be writable for [`Vector::BYTES`].
     unsafe fn store(self, into: *mut u8);
     /// # Safety
-    /// That of the trait.
+    /// As for the trait.
     unsafe fn zero() -> Self;
     /// # Safety
-    /// That of the trait.
+    /// As for the trait.
     unsafe fn xor(self, other: Self) -> Self;
-    /// Each byte times the generator.
+    /// Multiplies each byte by the generator.
     ///
     /// # Safety
-    /// That of the trait.
+    /// As for the trait.
     unsafe fn double(self) -> Self;
     /// # Safety
-    /// That of the trait.
+    /// As for the trait.
     unsafe fn factor(coefficient: u8) -> Self::Factor;
-    /// Each byte times the factor.
+    /// Multiplies each byte by the factor.
     ///
     /// # Safety
-    /// That of the trait.
+    /// As for the trait.
     unsafe fn multiply(self, factor: Self::Factor) -> Self;
 }
 
 /// # Safety
-/// That of [`Vector`]; the slices have one length.
+/// As for [`Vector`]; the slices must have equal lengths.
 #[inline(always)]
 pub(crate) unsafe fn xor_into<V: Vector>(into: &mut [u8], from: &[u8]) {
     let whole = into.len() - into.len() % V::BYTES;
@@ -63,11 +62,11 @@ pub(crate) unsafe fn xor_into<V: Vector>(into: &mut [u8], from: &[u8]) {
 }
 
 /// # Safety
-/// That of [`Vector`]; the slices have one length.
+/// As for [`Vector`]; the slices must have equal lengths.
 #[inline(always)]
 pub(crate) unsafe fn multiply_into<V: Vector>(coefficient: u8, into: &mut [u8], from: &[u8]) {
     let whole = into.len() - into.len() % V::BYTES;
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     let factor = unsafe { V::factor(coefficient) };
     for at in (0..whole).step_by(V::BYTES) {
         // SAFETY: the vector at `at` ends at `whole`, within both slices.
@@ -81,11 +80,11 @@ pub(crate) unsafe fn multiply_into<V: Vector>(coefficient: u8, into: &mut [u8], 
 }
 
 /// # Safety
-/// That of [`Vector`]; the slices have one length.
+/// As for [`Vector`]; the slices must have equal lengths.
 #[inline(always)]
 pub(crate) unsafe fn multiply_add<V: Vector>(coefficient: u8, into: &mut [u8], from: &[u8]) {
     let whole = into.len() - into.len() % V::BYTES;
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     let factor = unsafe { V::factor(coefficient) };
     for at in (0..whole).step_by(V::BYTES) {
         // SAFETY: the vector at `at` ends at `whole`, within both slices.
@@ -100,10 +99,11 @@ pub(crate) unsafe fn multiply_add<V: Vector>(coefficient: u8, into: &mut [u8], f
 }
 
 /// # Safety
-/// That of [`Vector`]; all slices have one length.
+/// As for [`Vector`]; all slices must have equal lengths.
 #[inline(always)]
 pub(crate) unsafe fn syndromes<V: Vector>(data: &[&[u8]], p: &mut [u8], q: &mut [u8]) {
-    /// Vectors side by side: the sums of one need not wait for another's.
+    /// Number of vectors side by side. The sums of one vector need not wait for the sums of
+    /// another.
     const ABREAST: usize = 4;
     let wide = p.len() - p.len() % (ABREAST * V::BYTES);
     let whole = p.len() - p.len() % V::BYTES;
@@ -119,7 +119,7 @@ pub(crate) unsafe fn syndromes<V: Vector>(data: &[&[u8]], p: &mut [u8], q: &mut 
 }
 
 /// # Safety
-/// That of [`Vector`]; `ABREAST` vectors from `at` lie within all slices.
+/// As for [`Vector`]; `ABREAST` vectors from `at` must lie within all slices.
 #[inline(always)]
 unsafe fn syndromes_at<V: Vector, const ABREAST: usize>(
     at: usize,
@@ -127,7 +127,7 @@ unsafe fn syndromes_at<V: Vector, const ABREAST: usize>(
     p: &mut [u8],
     q: &mut [u8],
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (mut sum, mut weighted) = ([V::zero(); ABREAST], [V::zero(); ABREAST]);
         for data in data.iter().rev() {
@@ -145,20 +145,19 @@ unsafe fn syndromes_at<V: Vector, const ABREAST: usize>(
     }
 }
 
-/// Builds the operations over the vector `$vector` with the instructions
-/// `$features`, as a constant `KERNELS` in the module `$module`.
+/// Builds the operations over the vector `$vector` with the instructions `$features`, as a constant
+/// `KERNELS` in the module `$module`.
 macro_rules! kernels {
     ($module:ident, $name:literal, $vector:ty, $features:literal) => {
         mod $module {
             use super::*;
             use crate::vector;
 
-            /// To be run only where the instructions exist: see `detected`.
+            /// May run only on a processor with the instructions: see `detected`.
             pub(super) const KERNELS: crate::Kernels = crate::Kernels {
                 name: $name,
-                // SAFETY (all four): these constants are handed out by
-                // `detected` alone, which asks the processor for the
-                // instructions first; `Kernels` checks the lengths.
+                // SAFETY (all four): only `detected` returns these constants, after a check of the
+                // processor's instructions. `Kernels` checks the lengths.
                 xor_into: |into, from| unsafe { xor_into(into, from) },
                 multiply_into: |factor, into, from| unsafe { multiply_into(factor, into, from) },
                 multiply_add: |factor, into, from| unsafe { multiply_add(factor, into, from) },
@@ -167,22 +166,22 @@ macro_rules! kernels {
 
             #[target_feature(enable = $features)]
             unsafe fn xor_into(into: &mut [u8], from: &[u8]) {
-                // SAFETY: the instructions are those of this function.
+                // SAFETY: this function enables the instructions.
                 unsafe { vector::xor_into::<$vector>(into, from) }
             }
             #[target_feature(enable = $features)]
             unsafe fn multiply_into(coefficient: u8, into: &mut [u8], from: &[u8]) {
-                // SAFETY: the instructions are those of this function.
+                // SAFETY: this function enables the instructions.
                 unsafe { vector::multiply_into::<$vector>(coefficient, into, from) }
             }
             #[target_feature(enable = $features)]
             unsafe fn multiply_add(coefficient: u8, into: &mut [u8], from: &[u8]) {
-                // SAFETY: the instructions are those of this function.
+                // SAFETY: this function enables the instructions.
                 unsafe { vector::multiply_add::<$vector>(coefficient, into, from) }
             }
             #[target_feature(enable = $features)]
             unsafe fn syndromes(data: &[&[u8]], p: &mut [u8], q: &mut [u8]) {
-                // SAFETY: the instructions are those of this function.
+                // SAFETY: this function enables the instructions.
                 unsafe { vector::syndromes::<$vector>(data, p, q) }
             }
         }

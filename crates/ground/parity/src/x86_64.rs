@@ -1,9 +1,8 @@
-//! The vectors of x86-64.
+//! Kernels for x86-64.
 //!
-//! SSSE3 and AVX2 multiply by looking the halves of each byte up in two tables
-//! of sixteen. GFNI multiplies each byte, as a column of bits, by an 8x8 matrix
-//! of bits: a multiplication by a constant is linear over bits, whatever the
-//! polynomial.
+//! SSSE3 and AVX2 multiply with two tables of sixteen entries, one for each half of a byte. GFNI
+//! multiplies each byte, as a column of bits, by an 8x8 matrix of bits. Multiplication by a
+//! constant is linear over bits, so this works for any polynomial.
 
 #![allow(unsafe_code)]
 
@@ -14,7 +13,7 @@ use crate::vector::{Vector, kernels};
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::*;
 
-/// What this processor can run, the fastest first.
+/// Returns the kernels for this processor, the fastest first.
 pub(crate) fn detected() -> impl Iterator<Item = Kernels> {
     let gfni = is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("gfni");
     let found = [
@@ -58,7 +57,7 @@ impl Vector for __m128i {
     #[inline(always)]
     unsafe fn double(self) -> Self {
         unsafe {
-            // Bytes with the high bit set are negative.
+            // A byte with the high bit set is negative.
             let carried = _mm_cmpgt_epi8(_mm_setzero_si128(), self);
             let reduction = _mm_and_si128(carried, _mm_set1_epi8(REDUCTION as i8));
             _mm_xor_si128(_mm_add_epi8(self, self), reduction)
@@ -87,8 +86,8 @@ impl Vector for __m128i {
 
 impl Vector for __m256i {
     const BYTES: usize = 32;
-    /// Products with the low and the high half of a byte, twice each: a
-    /// shuffle reaches within half a register.
+    /// Products with the low and the high half of a byte. Each table is there twice, because a
+    /// shuffle works within half a register.
     type Factor = (__m256i, __m256i);
 
     #[inline(always)]
@@ -110,7 +109,7 @@ impl Vector for __m256i {
     #[inline(always)]
     unsafe fn double(self) -> Self {
         unsafe {
-            // Bytes with the high bit set are negative.
+            // A byte with the high bit set is negative.
             let carried = _mm256_cmpgt_epi8(_mm256_setzero_si256(), self);
             let reduction = _mm256_and_si256(carried, _mm256_set1_epi8(REDUCTION as i8));
             _mm256_xor_si256(_mm256_add_epi8(self, self), reduction)
@@ -175,8 +174,8 @@ impl Vector for __m512i {
     }
 }
 
-/// The multiplication by `coefficient` as a matrix: byte 7 - i holds the bits
-/// of the factor whose parity is bit i of the product.
+/// Returns the multiplication by `coefficient` as a matrix. Byte 7 - i has the bits of the factor
+/// whose parity is bit i of the product.
 #[inline(always)]
 fn matrix(coefficient: u8) -> u64 {
     static ALL: [u64; 256] = all_matrices();
@@ -193,6 +192,8 @@ const fn all_matrices() -> [u64; 256] {
             let mut row = 0;
             while row < 8 {
                 if product >> row & 1 == 1 {
+                    // GF2P8AFFINEQB computes bit i of a byte with byte 7 - i of the matrix (Intel
+                    // SDM, volume 2).
                     all[coefficient] |= 1 << (8 * (7 - row) + column);
                 }
                 row += 1;

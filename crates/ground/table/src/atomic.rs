@@ -1,4 +1,4 @@
-//! A file that appears whole, or not at all.
+//! Files that appear complete or not at all.
 
 use crate::TableError;
 use std::ffi::OsString;
@@ -9,21 +9,21 @@ use std::io::{Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// The partial files of this process. A signal ends a process without running
-/// any `drop`; whoever catches it calls [`remove_partial_files`].
+/// The partial files of this process. A signal ends a process without any `drop`, so a signal
+/// handler must call [`remove_partial_files`].
 static PARTIAL_FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Removes every file of this process that is still under construction, for a
-/// process that is about to end at a signal.
+/// Removes all unfinished files of this process. Call this before a signal ends the process.
 pub fn remove_partial_files() {
     for partial in with_partial_files(std::mem::take) {
-        // Nobody is left to tell if this fails; the name says that it is partial.
+        // The process ends, so an error cannot be reported. The name marks the file as partial.
         let _ = fs::remove_file(partial);
     }
 }
 
 fn with_partial_files<T>(change: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
-    // A list of paths is whole whatever a thread that panicked was doing.
+    // A panic of another thread cannot leave a list of paths in a bad state, so the poison is
+    // ignored.
     change(
         &mut PARTIAL_FILES
             .lock()
@@ -33,16 +33,16 @@ fn with_partial_files<T>(change: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
 
 const BUFFER_BYTES: usize = 128 * 1024;
 
-/// A file under construction. It is written as `<name>.partial` beside its
-/// place and takes its name with [`commit`](AtomicFile::commit); dropped before
-/// that, it is removed, and what stood under the name before stays untouched.
+/// A file under construction. The data go to `<name>.partial` beside the target.
+/// [`commit`](AtomicFile::commit) renames the partial file to the target. A drop before the commit
+/// removes the partial file and leaves an older target untouched.
 ///
-/// The partial file is always a new one: a link, or a file of an earlier process, that stands under the
-/// partial name is removed and never written through. While the file is under construction it is locked,
-/// so that a second process that is to write the same file is refused.
+/// The partial file is always new: a link, or a file of an earlier process, under the partial name
+/// is removed and never written through. The partial file is locked during construction, so a
+/// second process that writes the same target gets an error.
 ///
-/// A name that already belongs to something other than a regular file (a pipe,
-/// a terminal, `/dev/null`) is written to directly.
+/// A target that exists and is not a regular file (a pipe, a terminal, `/dev/null`) is written
+/// directly.
 #[derive(Debug)]
 pub struct AtomicFile {
     writer: Option<BufWriter<File>>,
@@ -51,12 +51,12 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Begins the file that is to stand at `path`.
+    /// Starts the file with the target `path`.
     ///
     /// # Errors
-    /// If the folder is missing or may not be written to.
+    /// If the folder is missing or not writable.
     pub fn create(path: &Path) -> Result<AtomicFile, TableError> {
-        // A link's target is replaced, not the link.
+        // The file that a link points to is replaced, not the link.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let failed = |source| TableError::Create {
             path: path.to_owned(),
@@ -71,7 +71,8 @@ impl AtomicFile {
             return Ok(AtomicFile::over(file, target, None));
         }
         let partial = AtomicFile::partial_path(&target);
-        // Noted first: between the two, a signal must not leave the file behind.
+        // The path is noted before the file is created. Otherwise a signal between the two steps
+        // would leave the file behind.
         with_partial_files(|files| files.push(partial.clone()));
         let file = new_and_locked(&partial)
             .inspect_err(|_| forget(&partial))
@@ -87,7 +88,7 @@ impl AtomicFile {
         }
     }
 
-    /// Where a file is written that is to stand at `target`.
+    /// Returns the path of the partial file for `target`.
     pub fn partial_path(target: &Path) -> PathBuf {
         let mut name = target
             .file_name()
@@ -96,15 +97,15 @@ impl AtomicFile {
         target.with_file_name(name)
     }
 
-    /// Where the file is to stand.
+    /// Returns the path of the finished file.
     pub fn path(&self) -> &Path {
         &self.target
     }
 
-    /// Puts the file in its place, on the medium and not only in the cache.
+    /// Writes the file to the medium, beyond the cache, and renames it to the target.
     ///
     /// # Errors
-    /// If what is still buffered cannot be written; nothing is left behind then.
+    /// If the buffered data cannot be written. No file is left behind in this case.
     pub fn commit(mut self) -> Result<(), TableError> {
         self.settle().map_err(|source| TableError::Write {
             path: self.target.clone(),
@@ -112,14 +113,13 @@ impl AtomicFile {
         })
     }
 
-    /// Gives the file up but for its first bytes, closes it with `footer` and
-    /// leaves it under its partial name, which is returned. A file that is
-    /// written to directly cannot be cut.
+    /// Cuts the file to its first `length` bytes and adds `footer`. The result stays under the
+    /// partial name, and this name is returned. A target that is written directly cannot be cut.
     #[cfg(feature = "parquet")]
     pub(crate) fn cut(&mut self, length: u64, footer: &[u8]) -> io::Result<PathBuf> {
         let whole = || io::Error::other("the file cannot be cut");
         let writer = self.writer.take().ok_or_else(whole)?;
-        // What is buffered is beyond the cut, or could not be written.
+        // The buffer holds only bytes beyond the cut, or bytes that could not be written.
         let (mut file, _) = writer.into_parts();
         let partial = self.partial.clone().ok_or_else(whole)?;
         file.set_len(length)?;
@@ -138,6 +138,8 @@ impl AtomicFile {
         writer.flush()?;
         if let Some(partial) = &self.partial {
             writer.get_ref().sync_all()?;
+            // The rename comes after the sync: otherwise a crash could leave an incomplete file
+            // under the target name.
             fs::rename(partial, &self.target)?;
             forget(partial);
             self.partial = None;
@@ -160,24 +162,26 @@ impl Write for AtomicFile {
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        // What is still buffered belongs to a file that is given up.
+        // The buffered bytes belong to an abandoned file. A drop of the `BufWriter` would write
+        // them.
         if let Some(writer) = self.writer.take() {
             drop(writer.into_parts());
         }
         if let Some(partial) = self.partial.take() {
-            // Nobody is left to tell if this fails; the name says that it is partial.
+            // A drop cannot report an error. The name marks the file as partial.
             let _ = fs::remove_file(&partial);
             forget(&partial);
         }
     }
 }
 
-/// A new file at `partial`, which stands under no other name.
+/// Creates a new file at `partial`, without other names, and locks it.
 fn new_and_locked(partial: &Path) -> io::Result<File> {
     let is_file = |metadata: &fs::Metadata| metadata.is_file();
     match fs::symlink_metadata(partial) {
         Ok(found) => {
-            // What another process is writing is locked. What is no file is not opened: a pipe would wait.
+            // A lock shows that another process writes the file. Only regular files are opened,
+            // because opening a pipe would block.
             if is_file(&found)
                 && let Ok(file) = OpenOptions::new().write(true).open(partial)
                 && let Err(TryLockError::WouldBlock) = file.try_lock()
@@ -185,7 +189,7 @@ fn new_and_locked(partial: &Path) -> io::Result<File> {
                 let message = format!("another process is writing `{}`", partial.display());
                 return Err(io::Error::new(io::ErrorKind::ResourceBusy, message));
             }
-            // Removes a link, and not what the link leads to.
+            // Removes a link itself, not the file that the link points to.
             fs::remove_file(partial)?;
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -197,13 +201,13 @@ fn new_and_locked(partial: &Path) -> io::Result<File> {
         .create_new(true)
         .open(partial)?;
     match file.try_lock() {
-        // A file system without locks keeps no second process out.
+        // On a file system without locks, a second process is not kept out.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(io::ErrorKind::ResourceBusy.into()),
     }
 }
 
-/// The file is no longer under construction.
+/// Removes the path from the list of unfinished files.
 fn forget(partial: &Path) {
     with_partial_files(|files| files.retain(|file| file != partial));
 }
@@ -268,7 +272,7 @@ mod tests {
         let error = AtomicFile::create(&path).unwrap_err().to_string();
         assert!(error.contains("another process is writing"), "{error}");
         drop(first);
-        // What a killed process has left is in nobody's way.
+        // The leftover of a killed process does not block a new file.
         fs::write(folder.path().join("log.csv.partial"), "half").unwrap();
         AtomicFile::create(&path).unwrap().commit().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "");

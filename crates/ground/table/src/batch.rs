@@ -1,6 +1,6 @@
-//! Some rows of a table, in memory.
+//! Rows of a table in memory.
 
-/// Some rows of a table.
+/// A batch of rows of a table.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub(crate) rows: usize,
@@ -10,7 +10,7 @@ pub struct Batch {
 #[derive(Debug)]
 pub(crate) struct Values {
     pub(crate) data: Data,
-    /// One for each row; empty where no row is empty.
+    /// By row: true if the cell has a value. An empty list means that all cells have values.
     pub(crate) filled: Vec<bool>,
 }
 
@@ -28,18 +28,18 @@ pub(crate) enum Data {
 }
 
 impl Batch {
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Whether the cell is empty.
+    /// Returns true if the cell is empty.
     #[inline]
     pub fn is_null(&self, column: usize, row: usize) -> bool {
         self.columns[column].filled.get(row) == Some(&false)
     }
 
-    /// A cell of a `U64` or `U32` column; 0 if it is empty.
+    /// Returns a cell of a `U64` or `U32` column; 0 for an empty cell.
     ///
     /// # Panics
     /// If the column has another type or the row is beyond the batch.
@@ -51,7 +51,7 @@ impl Batch {
         }
     }
 
-    /// A cell of a `U32` column; 0 if it is empty.
+    /// Returns a cell of a `U32` column; 0 for an empty cell.
     ///
     /// # Panics
     /// If the column has another type or the row is beyond the batch.
@@ -61,7 +61,7 @@ impl Batch {
         self.u64(column, row) as u32
     }
 
-    /// A cell of an `I64` column; 0 if it is empty.
+    /// Returns a cell of an `I64` column; 0 for an empty cell.
     ///
     /// # Panics
     /// If the column has another type or the row is beyond the batch.
@@ -73,7 +73,7 @@ impl Batch {
         }
     }
 
-    /// A cell of an `F64` column; 0 if it is empty.
+    /// Returns a cell of an `F64` column; 0 for an empty cell.
     ///
     /// # Panics
     /// If the column has another type or the row is beyond the batch.
@@ -85,7 +85,7 @@ impl Batch {
         }
     }
 
-    /// A cell of a `Text` column; empty text if it is empty.
+    /// Returns a cell of a `Text` column; empty text for an empty cell.
     ///
     /// # Panics
     /// If the column has another type or the row is beyond the batch.
@@ -97,7 +97,7 @@ impl Batch {
         }
     }
 
-    /// A cell of a `Bool` column; false if it is empty.
+    /// Returns a cell of a `Bool` column; false for an empty cell.
     ///
     /// # Panics
     /// If the column has another type or the row is beyond the batch.
@@ -109,7 +109,7 @@ impl Batch {
         }
     }
 
-    /// A cell of a `U64` or `U32` column, or `None` if it is empty.
+    /// Returns a cell of a `U64` or `U32` column; `None` for an empty cell.
     ///
     /// # Panics
     /// If the column has another type or the row is beyond the batch.
@@ -118,7 +118,7 @@ impl Batch {
         (!self.is_null(column, row)).then(|| self.u64(column, row))
     }
 
-    /// A cell of an `F64` column, or `None` if it is empty.
+    /// Returns a cell of an `F64` column; `None` for an empty cell.
     ///
     /// # Panics
     /// If the column has another type or the row is beyond the batch.

@@ -1,11 +1,11 @@
-//! The values of one column that are in memory.
+//! The values of one column in memory.
 
 use crate::ColumnType;
 #[cfg(feature = "parquet")]
 use parquet::data_type::ByteArray;
 use std::collections::HashMap;
 
-/// A text that costs no copy to repeat, like the `ByteArray` of the Parquet library.
+/// A shared text, cheap to clone, like the `ByteArray` of the Parquet library.
 #[cfg(not(feature = "parquet"))]
 #[derive(Clone, Debug)]
 pub(crate) struct ByteArray(std::sync::Arc<str>);
@@ -24,7 +24,7 @@ impl From<&str> for ByteArray {
     }
 }
 
-/// Values of one type, one for each row that is not empty.
+/// Values of one type: one value per non-empty cell.
 #[derive(Debug)]
 pub(crate) enum Cells {
     U64(Vec<u64>),
@@ -70,11 +70,11 @@ impl Cells {
     }
 }
 
-/// The rows of one column that wait to be written.
+/// The rows of one column that are not yet written.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) cells: Cells,
-    /// One for each row of an optional column: 1 = filled, 0 = empty.
+    /// For an optional column, by row: 1 = filled, 0 = empty (Parquet's definition level).
     pub(crate) levels: Option<Vec<i16>>,
 }
 
@@ -108,10 +108,10 @@ impl Pending {
     }
 }
 
-/// More different texts than this are no longer kept: memory stays bounded.
+/// Largest number of different texts that are kept, to bound the memory.
 const INTERNED_MAX: usize = 4096;
 
-/// Texts seen before, so that a repeated one costs no allocation.
+/// A table of earlier texts: a repeated text needs no allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     known: HashMap<String, ByteArray>,

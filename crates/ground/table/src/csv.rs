@@ -1,5 +1,5 @@
-//! Rows as comma-separated values (RFC 4180): a header line, then one line a
-//! row; empty cells are empty; text is quoted where it must be.
+//! Rows as comma-separated values (RFC 4180): a header line, then one line per row. An empty cell
+//! has no characters. Text is quoted if necessary.
 
 use crate::cells::{Cells, Pending};
 use crate::{AtomicFile, Schema};
@@ -39,7 +39,8 @@ impl CsvWriter {
     }
 
     pub(crate) fn write(&mut self, columns: &[Pending], rows: usize) -> io::Result<()> {
-        // Values of optional columns stand closer than rows: where each goes on.
+        // An optional column stores values only for filled cells, so each column needs its own
+        // position.
         let mut next = vec![0; columns.len()];
         let mut line = Vec::new();
         for row in 0..rows {
@@ -86,6 +87,8 @@ fn put_cell(line: &mut Vec<u8>, cells: &Cells, at: usize) -> io::Result<()> {
 }
 
 fn put_text(line: &mut Vec<u8>, text: &[u8]) {
+    // RFC 4180, section 2: fields with commas, quotes or line breaks are quoted, and a quote is
+    // doubled.
     if !text
         .iter()
         .any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r'))

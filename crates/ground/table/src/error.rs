@@ -1,4 +1,4 @@
-//! What can go wrong with a table.
+//! Errors of reading and writing tables.
 
 use crate::ColumnType;
 #[cfg(feature = "parquet")]
@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why a table could not be written or read.
+/// The reason why a table could not be written or read.
 #[derive(Debug, Error)]
 pub enum TableError {
     /// The file could not be created.
@@ -15,15 +15,15 @@ pub enum TableError {
     Create {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Writing failed half-way, as when the disk is full.
+    /// Writing failed half-way, for example because the disk is full.
     #[error("cannot write `{}`: {source}; no partial file was kept", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The file could not be opened or read.
@@ -31,46 +31,46 @@ pub enum TableError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The file is or would be Parquet, and this build has no Parquet.
+    /// The file is Parquet, or would become Parquet, but this build has no Parquet support.
     #[error("`{}` is a Parquet file, and this build of fullstroke has no Parquet; use .csv or .csv.gz, or build with the feature `parquet`", path.display())]
     NoParquet {
         /// The file.
         path: PathBuf,
     },
-    /// The file is no Parquet, or a damaged one.
+    /// The file is not Parquet, or is damaged.
     #[error("`{}` is no readable Parquet file: {detail}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// Description of the damage.
         detail: String,
     },
-    /// A column that is needed is not there.
+    /// A required column is missing.
     #[error("`{}` has no column `{column}`; its columns are {known}", path.display())]
     MissingColumn {
         /// The file.
         path: PathBuf,
-        /// The needed column.
+        /// The required column.
         column: String,
-        /// The columns that there are.
+        /// The columns of the file.
         known: String,
     },
-    /// A column holds something else than is needed.
+    /// A column has another type than required.
     #[error("column `{column}` of `{}` holds {found}; expected {expected}", path.display())]
     WrongType {
         /// The file.
         path: PathBuf,
         /// The column.
         column: String,
-        /// What it holds.
+        /// Type in the file.
         found: String,
-        /// What was expected.
+        /// Required type.
         expected: ColumnType,
     },
-    /// A single value does not fit what is needed.
+    /// A single value does not fit the required type.
     #[error("row {row} of column `{column}` of `{}` is {found}; expected {expected}", path.display())]
     BadValue {
         /// The file.
@@ -79,14 +79,15 @@ pub enum TableError {
         column: String,
         /// The row, counted from 0.
         row: u64,
-        /// What stands there.
+        /// Value in the file.
         found: String,
-        /// What was expected.
+        /// Required type.
         expected: ColumnType,
     },
 }
 
-/// The error of the system inside one of the Parquet library, if there is one.
+/// Returns the operating system's error inside an error of the Parquet library. Returns the
+/// original error if there is none inside.
 #[cfg(feature = "parquet")]
 fn system_error(error: ParquetError) -> Result<io::Error, ParquetError> {
     match error {
@@ -109,7 +110,7 @@ impl TableError {
 
 #[cfg(feature = "parquet")]
 impl TableError {
-    /// `error`, met while writing `path`.
+    /// Wraps an error from writing `path`.
     pub(crate) fn writing(path: &Path, error: ParquetError) -> TableError {
         let source = system_error(error).unwrap_or_else(io::Error::other);
         TableError::Write {
@@ -118,7 +119,7 @@ impl TableError {
         }
     }
 
-    /// `error`, met while reading `path`.
+    /// Wraps an error from reading `path`.
     pub(crate) fn reading(path: &Path, error: ParquetError) -> TableError {
         match system_error(error) {
             Ok(source) => TableError::Read {

@@ -1,14 +1,13 @@
-//! Columnar files, written whole or not at all.
+//! Columnar files that are written completely or not at all.
 //!
-//! A table is a [`Schema`] (columns declared once) and rows. [`TableWriter`]
-//! streams rows into Parquet, or into CSV where the file's name ends in `.csv`
-//! or `.csv.gz`; it holds at most one row group of 65,536 rows in memory. The
-//! file appears under its name only when [`TableWriter::finish`] succeeds:
-//! until then it is `<name>.partial`, which is removed when anything fails
-//! ([`AtomicFile`]). [`TableReader`] reads Parquet back in batches.
+//! A table is a [`Schema`] (columns declared once) and rows. [`TableWriter`] streams rows into
+//! Parquet, or into CSV if the file's name ends in `.csv` or `.csv.gz`. The writer holds at most
+//! one row group of 65,536 rows in memory. The file gets its name only when [`TableWriter::finish`]
+//! succeeds. Until then the name is `<name>.partial`, and any error removes the partial file
+//! ([`AtomicFile`]). [`TableReader`] reads Parquet in batches.
 //!
-//! The feature `parquet` (on by default) has the Parquet library. Without the feature
-//! the crate writes CSV only, and refuses every other file by name.
+//! The feature `parquet` (on by default) contains the Parquet library. Without the feature the
+//! crate writes CSV only, and refuses every other file name.
 //!
 //! ```
 //! use fullstroke_table::{ColumnType, Schema, TableReader, TableWriter};

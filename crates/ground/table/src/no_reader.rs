@@ -1,11 +1,11 @@
-//! The reader of a build without Parquet: every file is refused by name.
+//! The reader of a build without Parquet: refuses every file by name.
 
 use crate::{Batch, Schema, TableError};
 use bytes::Bytes;
 use std::fs::File;
 use std::path::Path;
 
-/// Reads no file: this build is without the feature `parquet`.
+/// A reader without files, because this build lacks the feature `parquet`.
 #[derive(Debug)]
 pub enum TableReader {}
 
@@ -38,12 +38,12 @@ impl TableReader {
         Err(TableError::no_parquet(name))
     }
 
-    /// The note called `key` in the file's footer.
+    /// Returns the note called `key` in the file's footer.
     pub fn metadata(&self, _: &str) -> Option<&str> {
         match *self {}
     }
 
-    /// The number of rows of the file.
+    /// Returns the number of rows of the file.
     pub fn rows(&self) -> u64 {
         match *self {}
     }

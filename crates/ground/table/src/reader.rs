@@ -1,4 +1,4 @@
-//! Reading a table in batches.
+//! Reads tables in batches.
 
 use crate::batch::{Batch, Data, Values};
 use crate::{ColumnType, Schema, TableError};
@@ -17,16 +17,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-/// Reads chosen columns of a Parquet file, a batch of rows at a time. Columns
-/// are named by their position in the schema given to
-/// [`open`](TableReader::open); the file may hold others, in any order.
+/// Reads chosen columns of a Parquet file, a batch of rows at a time. A column is named by its
+/// position in the schema given to [`open`](TableReader::open). The file may have further columns,
+/// in any order.
 pub struct TableReader {
     path: PathBuf,
     file: Box<dyn FileReader>,
     notes: BTreeMap<String, String>,
     wanted: Vec<Wanted>,
     group: usize,
-    /// Readers of the row group under way, one for each wanted column.
+    /// Readers of the current row group, one for each wanted column.
     open: Vec<Option<ColumnReader>>,
     rows_left_in_group: u64,
     rows_read: u64,
@@ -38,18 +38,18 @@ struct Wanted {
     name: String,
     kind: ColumnType,
     optional: bool,
-    /// Where the file has it; `None` if it is optional and not there.
+    /// Index of the column in the file; `None` for an optional column that the file lacks.
     leaf: Option<usize>,
-    /// Whether the file marks its whole numbers as unsigned.
+    /// True if the file marks the column's integers as unsigned.
     unsigned: bool,
 }
 
 impl TableReader {
-    /// Opens the file at `path` to read the columns of `schema`. Optional
-    /// columns that the file lacks read as empty.
+    /// Opens the file at `path` to read the columns of `schema`. An optional column that the file
+    /// lacks reads as empty.
     ///
     /// # Errors
-    /// If the file cannot be read, is no Parquet, lacks a column or has one of
+    /// If the file cannot be read, is not Parquet, lacks a required column or has a column of
     /// another type.
     pub fn open(path: &Path, schema: &Schema) -> Result<TableReader, TableError> {
         #[expect(
@@ -64,7 +64,7 @@ impl TableReader {
         TableReader::over(path, file, schema)
     }
 
-    /// Like [`open`](TableReader::open), over an open file; `name` is for messages.
+    /// Like [`open`](TableReader::open), for an open file. `name` is for messages.
     ///
     /// # Errors
     /// As for [`open`](TableReader::open).
@@ -72,7 +72,7 @@ impl TableReader {
         TableReader::over(name, file, schema)
     }
 
-    /// Like [`open`](TableReader::open), over bytes in memory; `name` is for messages.
+    /// Like [`open`](TableReader::open), for bytes in memory. `name` is for messages.
     ///
     /// # Errors
     /// As for [`open`](TableReader::open).
@@ -111,21 +111,20 @@ impl TableReader {
         })
     }
 
-    /// The note called `key` in the file's footer.
+    /// Returns the note called `key` in the file's footer.
     pub fn metadata(&self, key: &str) -> Option<&str> {
         self.notes.get(key).map(String::as_str)
     }
 
-    /// How many rows the file says that it has.
+    /// Returns the number of rows according to the file's footer.
     pub fn rows(&self) -> u64 {
         u64::try_from(self.file.metadata().file_metadata().num_rows()).unwrap_or(0)
     }
 
-    /// Reads up to `rows` further rows; `None` when there are no more.
+    /// Reads up to `rows` further rows. Returns `None` at the end of the table.
     ///
     /// # Errors
-    /// If the file is damaged, or a value is empty or out of range where it
-    /// must not be.
+    /// If the file is damaged, a required value is empty, or a value is out of range.
     pub fn next_batch(&mut self, rows: usize) -> Result<Option<&Batch>, TableError> {
         while self.rows_left_in_group == 0 {
             if !self.open_group()? {
@@ -148,7 +147,7 @@ impl TableReader {
         Ok(Some(&self.batch))
     }
 
-    /// Opens the next row group; `false` if there is none.
+    /// Opens the next row group. Returns `false` at the end of the table.
     fn open_group(&mut self) -> Result<bool, TableError> {
         if self.group == self.file.num_row_groups() {
             return Ok(false);
@@ -188,13 +187,13 @@ impl fmt::Debug for TableReader {
 }
 
 thread_local! {
-    /// True while this thread reads untrusted bytes: a panic then is the file's error.
+    /// True while this thread reads untrusted bytes. A panic is then an error of the file.
     static READS_OUTSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs the Parquet library over untrusted bytes. It checks much, but not all:
-/// where a damaged file makes it panic, that is this file's error and no reason
-/// to end the program, nor to print the words of a crash.
+/// Runs the Parquet library over untrusted bytes. The library checks much, but a damaged file can
+/// still make it panic. Such a panic becomes an error of this file: the program continues, and no
+/// panic message is printed.
 fn guarded<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {
@@ -246,7 +245,7 @@ fn choose(path: &Path, file: &dyn FileReader, schema: &Schema) -> Result<Vec<Wan
     Ok(wanted)
 }
 
-/// Whether the numbers of `leaf` are unsigned, or an error if it does not fit `kind`.
+/// Returns true if the integers of `leaf` are unsigned, or an error if `leaf` does not fit `kind`.
 fn check_type(path: &Path, leaf: &ColumnDescPtr, kind: ColumnType) -> Result<bool, TableError> {
     let physical = leaf.physical_type();
     let fits = match kind {
@@ -257,6 +256,7 @@ fn check_type(path: &Path, leaf: &ColumnDescPtr, kind: ColumnType) -> Result<boo
         ColumnType::Text => physical == PhysicalType::BYTE_ARRAY,
         ColumnType::Bool => physical == PhysicalType::BOOLEAN,
     };
+    // Columns inside lists or structures have higher levels. The reader supports flat columns only.
     if fits && leaf.max_rep_level() == 0 && leaf.max_def_level() <= 1 {
         let logical = leaf.logical_type_ref();
         return Ok(matches!(
@@ -282,12 +282,13 @@ fn check_type(path: &Path, leaf: &ColumnDescPtr, kind: ColumnType) -> Result<boo
     })
 }
 
-/// Values as the file has them, spread over the rows.
+/// Values of the file, one per row.
 struct Raw {
     data: RawData,
     filled: Vec<bool>,
 }
 
+// `i128` holds every signed and unsigned 64-bit integer, so one type serves all integer columns.
 enum RawData {
     Whole(Vec<i128>),
     Float(Vec<f64>),
@@ -368,7 +369,7 @@ impl Raw {
     }
 }
 
-/// Reads exactly `rows` rows and puts each value at its row.
+/// Reads exactly `rows` rows and puts each value into its row. Empty cells get the default value.
 fn spread<T: DataType, U: Default>(
     reader: &mut ColumnReaderImpl<T>,
     rows: usize,
@@ -397,7 +398,7 @@ fn spread<T: DataType, U: Default>(
     Ok((spread.collect(), filled))
 }
 
-/// Checks the values and brings them into the type that is wanted.
+/// Checks the values and converts them to the wanted type.
 fn finish(path: &Path, wanted: &Wanted, raw: Raw, first_row: u64) -> Result<Values, TableError> {
     let bad = |row: usize, found: String| TableError::BadValue {
         path: path.to_owned(),
@@ -430,7 +431,7 @@ fn finish(path: &Path, wanted: &Wanted, raw: Raw, first_row: u64) -> Result<Valu
     })
 }
 
-/// The values as `kind`, or the first row that is out of its range.
+/// Converts the values to `kind`, or returns the first row with a value out of range.
 fn whole_numbers(kind: ColumnType, values: &[i128]) -> Result<Data, usize> {
     let max = if kind == ColumnType::U32 {
         i128::from(u32::MAX)
@@ -453,7 +454,7 @@ fn whole_numbers(kind: ColumnType, values: &[i128]) -> Result<Data, usize> {
     Ok(Data::U64(numbers.collect::<Result<_, _>>()?))
 }
 
-/// The values as text, or the first row that is no UTF-8.
+/// Converts the values to text, or returns the first row that is not UTF-8.
 fn texts(values: &[ByteArray]) -> Result<Vec<String>, usize> {
     values
         .iter()

@@ -1,4 +1,4 @@
-//! Rows as Parquet.
+//! Writes rows as Parquet.
 
 use crate::cells::{Cells, Pending};
 use crate::{AtomicFile, ColumnType, Schema};
@@ -15,19 +15,18 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Enough for most of what a higher level would gain, at a fraction of its time.
+/// A compromise: most of the compression of higher levels, at a fraction of their time.
 const ZSTD_LEVEL: i32 = 3;
 
-/// What other readers of Parquet call the version that is written here.
+/// Number of the format version in the footer, as other readers name it.
 const FORMAT_VERSION: i32 = 2;
 const CREATED_BY: &str = concat!("fullstroke ", env!("CARGO_PKG_VERSION"));
 
-/// Writes row groups.
+/// Writes row groups to a Parquet file.
 pub(crate) struct ParquetWriter {
     file: SerializedFileWriter<AtomicFile>,
     notes: Vec<KeyValue>,
-    /// Row groups that the system has taken whole, their rows, and where the
-    /// last of them ends.
+    /// Row groups that are completely written, their rows, and the end of the last one in bytes.
     groups: usize,
     rows: u64,
     end: u64,
@@ -64,7 +63,8 @@ impl ParquetWriter {
             }
         }
         group.close()?;
-        // So that this group does not end in a buffer if the next one fails.
+        // The flush makes this group complete on the file system. Otherwise the group's last bytes
+        // would be lost in a buffer if the next group fails.
         self.file.flush()?;
         self.file.inner_mut().flush()?;
         self.groups += 1;
@@ -85,13 +85,12 @@ impl ParquetWriter {
         self.file.into_inner()
     }
 
-    /// Rows that are written whole.
+    /// Returns the number of rows in completely written row groups.
     pub(crate) fn whole_rows(&self) -> u64 {
         self.rows
     }
 
-    /// After an error: makes a readable file of the row groups that are whole,
-    /// under the name of a partial one.
+    /// After an error: turns the complete row groups into a readable file under the partial name.
     pub(crate) fn cut(mut self) -> io::Result<PathBuf> {
         if self.groups == 0 {
             return Err(io::Error::other("no row group is whole"));
@@ -122,7 +121,7 @@ fn properties(schema: &Schema) -> Result<WriterProperties> {
         .set_created_by(CREATED_BY.to_owned());
     for column in schema.columns() {
         let path = ColumnPath::from(column.name.as_str());
-        // Instants and addresses rarely repeat but lie close together.
+        // Times and addresses rarely repeat, but neighbouring values are close together.
         builder = match column.kind {
             ColumnType::U64 | ColumnType::I64 => builder
                 .set_column_dictionary_enabled(path.clone(), false)

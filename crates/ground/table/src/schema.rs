@@ -1,19 +1,19 @@
-//! The shape of a table.
+//! The columns of a table.
 
 use std::fmt;
 
-/// What a column holds.
+/// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
-    /// Whole numbers from 0 to 2^64 - 1.
+    /// Integers from 0 to 2^64 - 1.
     U64,
-    /// Whole numbers from -2^63 to 2^63 - 1.
+    /// Integers from -2^63 to 2^63 - 1.
     I64,
-    /// Whole numbers from 0 to 2^32 - 1.
+    /// Integers from 0 to 2^32 - 1.
     U32,
     /// 64-bit floating point.
     F64,
-    /// UTF-8 text. Meant for few different values, often repeated.
+    /// UTF-8 text, meant for few different values with many repetitions.
     Text,
     /// True or false.
     Bool,
@@ -22,15 +22,15 @@ pub enum ColumnType {
 /// One column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name, with the unit last: `response_ms`.
+    /// Name with the unit at the end: `response_ms`.
     pub name: String,
-    /// What it holds.
+    /// Type of the values.
     pub kind: ColumnType,
-    /// Whether a row may leave it empty.
+    /// True if a row may leave the column empty.
     pub optional: bool,
 }
 
-/// The columns of a table, in order, and notes about the whole file.
+/// The columns of a table in order, and notes about the whole file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Schema {
     columns: Vec<Column>,
@@ -38,12 +38,12 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// A table without columns.
+    /// Creates a table without columns.
     pub fn new() -> Schema {
         Schema::default()
     }
 
-    /// Adds a column that every row fills.
+    /// Adds a required column: every row has a value.
     pub fn column(self, name: &str, kind: ColumnType) -> Schema {
         self.push(Column {
             name: name.to_owned(),
@@ -52,8 +52,8 @@ impl Schema {
         })
     }
 
-    /// Adds a column that a row may leave empty. A reader accepts a file that
-    /// lacks it altogether.
+    /// Adds an optional column: a row may leave it empty. A reader accepts a file without the
+    /// column.
     pub fn optional(self, name: &str, kind: ColumnType) -> Schema {
         self.push(Column {
             name: name.to_owned(),
@@ -67,24 +67,23 @@ impl Schema {
         self
     }
 
-    /// Adds a note to the file's footer, such as the schema's name and version.
-    /// CSV has no place for it.
+    /// Adds a note to the file's footer, such as the schema's name and version. CSV drops notes.
     pub fn metadata(mut self, key: &str, value: &str) -> Schema {
         self.metadata.push((key.to_owned(), value.to_owned()));
         self
     }
 
-    /// The columns, in order.
+    /// Returns the columns, in order.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// The notes, in order.
+    /// Returns the notes, in order.
     pub fn notes(&self) -> &[(String, String)] {
         &self.metadata
     }
 
-    /// The position of the column called `name`.
+    /// Returns the position of the column called `name`.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }

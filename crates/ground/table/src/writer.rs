@@ -1,4 +1,4 @@
-//! Writing a table, row by row.
+//! Writes a table, row by row.
 
 use crate::cells::{Cells, Interner, Pending};
 use crate::csv::CsvWriter;
@@ -8,16 +8,15 @@ use crate::{AtomicFile, Schema, TableError};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Rows that are collected before they are written out together.
+/// Number of rows that are collected and then written together.
 pub const ROWS_PER_GROUP: usize = 65_536;
 
-/// Writes a table. For each row call one of the typed methods (or
-/// [`null`](TableWriter::null)) for every column, in any order, then
-/// [`end_row`](TableWriter::end_row); at last [`finish`](TableWriter::finish).
+/// Writes a table. For each row call one of the typed methods (or [`null`](TableWriter::null)) for
+/// every column, in any order, then [`end_row`](TableWriter::end_row). At the end call
+/// [`finish`](TableWriter::finish).
 ///
-/// Columns are named by their position in the schema. Giving a column a value
-/// of another type, or a row two values or none for one column, is a mistake in
-/// the program and panics.
+/// A column is named by its position in the schema. A value of another type, two values for one
+/// column of a row, or a missing value is a mistake in the program and panics.
 pub struct TableWriter {
     path: PathBuf,
     columns: Vec<Pending>,
@@ -34,11 +33,11 @@ enum Sink {
 }
 
 impl TableWriter {
-    /// Begins the table that is to stand at `path`: CSV if the name ends in
-    /// `.csv` or `.csv.gz`, else Parquet.
+    /// Starts a table with the target `path`: CSV if the name ends in `.csv` or `.csv.gz`,
+    /// otherwise Parquet.
     ///
     /// # Errors
-    /// If the file cannot be created, or would be Parquet and this build has none.
+    /// If the file cannot be created, or if it would be Parquet and this build lacks Parquet.
     pub fn create(path: &Path, schema: &Schema) -> Result<TableWriter, TableError> {
         let name = path.to_string_lossy().to_ascii_lowercase();
         let gzip = name.ends_with(".csv.gz");
@@ -83,7 +82,7 @@ impl TableWriter {
         Ok(table)
     }
 
-    /// Adds a note to the file's footer that was not known at the beginning.
+    /// Adds a note to the file's footer after the table has started.
     #[cfg_attr(not(feature = "parquet"), expect(unused_variables))]
     pub fn note(&mut self, key: &str, value: &str) {
         match &mut self.sink {
@@ -94,7 +93,7 @@ impl TableWriter {
         }
     }
 
-    /// Rows that were ended so far.
+    /// Returns the number of complete rows.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -164,8 +163,8 @@ impl TableWriter {
         self.columns[column].fill();
     }
 
-    /// Sets a `Text` column of the current row. A text that was seen before
-    /// costs no allocation (up to 4,096 different ones).
+    /// Sets a `Text` column of the current row. A repeated text needs no allocation (for up to
+    /// 4,096 different texts).
     ///
     /// # Panics
     /// If the column has another type.
@@ -220,7 +219,7 @@ impl TableWriter {
     /// If a full row group cannot be written.
     ///
     /// # Panics
-    /// If a column was given two values, or none.
+    /// If a column has two values in a row, or none.
     pub fn end_row(&mut self) -> Result<(), TableError> {
         self.rows_pending += 1;
         self.rows += 1;
@@ -261,10 +260,10 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Writes what is still in memory.
+    /// Writes the rows in memory.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the rows cannot be written.
     pub fn flush(&mut self) -> Result<(), TableError> {
         if self.rows_pending > 0 {
             self.write_group()
@@ -273,8 +272,8 @@ impl TableWriter {
         }
     }
 
-    /// Rows that the file would have if writing failed now and it was
-    /// [kept in part](TableWriter::keep_partial).
+    /// Returns the number of rows that [`keep_partial`](TableWriter::keep_partial) would save if
+    /// writing failed now.
     pub fn rows_to_keep(&self) -> u64 {
         match &self.sink {
             Sink::Csv(_) => 0,
@@ -283,9 +282,9 @@ impl TableWriter {
         }
     }
 
-    /// After an error: makes a readable file of the rows that were written, if
-    /// the table is Parquet and there are some, and leaves it under its name
-    /// with `.partial` behind it, which is returned.
+    /// After an error: turns the written rows of a Parquet table into a readable file. Returns the
+    /// path of this file: the target with `.partial` at the end. Returns `None` for CSV, or if no
+    /// row group is complete.
     pub fn keep_partial(self) -> Option<PathBuf> {
         match self.sink {
             Sink::Csv(_) => None,
@@ -294,14 +293,13 @@ impl TableWriter {
         }
     }
 
-    /// Writes what is still in memory and puts the file in its place. Returns
-    /// the number of rows.
+    /// Writes the rows in memory and gives the file its name. Returns the number of rows.
     ///
     /// # Errors
-    /// If the rest cannot be written; nothing is left behind then.
+    /// If the rest cannot be written. No file is left behind in this case.
     ///
     /// # Panics
-    /// If a column was given two values for a row, or none.
+    /// If a column has two values in a row, or none.
     pub fn finish(mut self) -> Result<u64, TableError> {
         self.flush()?;
         let path = self.path;

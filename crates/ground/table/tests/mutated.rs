@@ -1,5 +1,5 @@
-//! Files that somebody has changed. The only test of its program, since the test counts the panics of the
-//! whole process.
+//! Reading of files with changed bytes. This file has only one test, because the test counts the
+//! panics of the whole process.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -7,8 +7,8 @@ use fullstroke_table::{ColumnType, Schema, TableError, TableReader};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whatever is changed in a file that somebody else has made gives rows or an error: no panic
-/// leaves the reader, and none is printed. Memory follows the file, not a number in it.
+/// A file with any changed bytes gives rows or an error. No panic leaves the reader, and none is
+/// printed. The memory depends on the size of the file, not on a number in it.
 #[test]
 fn mutated_files_give_rows_or_an_error() {
     static PANICS: AtomicU64 = AtomicU64::new(0);
@@ -36,7 +36,7 @@ fn mutated_files_give_rows_or_an_error() {
     for sample in &samples {
         let original = std::fs::read(sample).unwrap();
         let footer = footer_of(&original);
-        // The footer says all that a reader believes.
+        // Most mutations hit the footer, because a reader trusts its contents.
         for round in 0..ROUNDS {
             let mut bytes = original.clone();
             let region = if round % 4 == 0 {
@@ -71,17 +71,17 @@ fn mutated_files_give_rows_or_an_error() {
     );
 }
 
-/// Mutations of each sample.
+/// Number of mutations of each sample.
 const ROUNDS: usize = 1000;
 
-/// Where the footer's metadata lie: their length stands before the last four bytes
-/// (Apache Parquet format, "File format").
+/// Returns the range of the footer's metadata. The length of the metadata precedes the last four
+/// bytes (Apache Parquet format, "File format").
 fn footer_of(file: &[u8]) -> std::ops::Range<usize> {
     let length: [u8; 4] = file[file.len() - 8..file.len() - 4].try_into().unwrap();
     file.len() - 8 - u32::from_le_bytes(length) as usize..file.len() - 4
 }
 
-/// Rows that a test reads of a file at most: a mutated one may say that it has billions.
+/// Limit of rows that a test reads, because a mutated file may claim billions of rows.
 const ROWS_MAX: usize = 20_000;
 
 fn read_all(bytes: &[u8], schema: &Schema) -> Result<(), TableError> {
@@ -95,7 +95,7 @@ fn read_all(bytes: &[u8], schema: &Schema) -> Result<(), TableError> {
     Ok(())
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014), for mutations that repeat.
+/// SplitMix64 (Steele, Lea and Flood, 2014), for repeatable mutations.
 struct Dice(u64);
 
 impl Dice {

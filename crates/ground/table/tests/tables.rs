@@ -1,6 +1,6 @@
-//! What a table promises to those who write and read it.
+//! Writing and reading of whole tables.
 
-// The tests read back the files that they wrote.
+// The tests read the files back.
 #![allow(clippy::disallowed_methods)]
 
 use fullstroke_table::{ColumnType, ROWS_PER_GROUP, Schema, TableError, TableReader, TableWriter};

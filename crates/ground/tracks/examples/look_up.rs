@@ -1,5 +1,5 @@
-//! What a look-up costs, and a table: `cargo run --release -p fullstroke-tracks
-//! --example look_up [drive.toml]`.
+//! Measures the time of a look-up and the size of a table: `cargo run --release -p
+//! fullstroke-tracks --example look_up [drive.toml]`.
 
 #![expect(
     clippy::disallowed_methods,
@@ -13,8 +13,8 @@ use fullstroke_units::{Lbn, Sectors, Seed};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Look-ups of a batch, and batches: the median is not disturbed by what else a
-/// machine does.
+/// Look-ups per batch, and number of batches. The median over batches hides the disturbance by
+/// other programs of the machine.
 const LOOK_UPS: u64 = 20_000;
 const BATCHES: u64 = 301;
 const TRACKS: u64 = 10_000_000;
@@ -68,7 +68,7 @@ fn measure(what: &str, table: &Boundaries) {
     );
 }
 
-/// Nanoseconds of one look-up in a batch.
+/// Returns the mean time of a look-up in a batch, in nanoseconds.
 fn batch_ns(table: &Boundaries, addresses: &[Lbn], batch: u64) -> f64 {
     let start = Instant::now();
     let mut sum = 0;

@@ -1,49 +1,50 @@
-//! The table and its queries.
+//! The table of track boundaries and its queries.
 
 use crate::error::MisfitError;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, Sectors};
 
-/// Tracks of equal length, one behind the other, within a pattern.
+/// Consecutive tracks of equal length within a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Run {
-    /// Its first sector, counted within the pattern.
+    /// First sector, counted within the pattern.
     pub(crate) start: u32,
-    /// Tracks of the pattern before it.
+    /// Number of tracks of the pattern before the run.
     pub(crate) track: u32,
-    /// Sectors of each of its tracks.
+    /// Sectors per track.
     pub(crate) sectors: u32,
 }
 
-/// Neighbouring tracks of equal length.
+/// Consecutive tracks of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Equal {
     pub(crate) sectors: u64,
     pub(crate) tracks: u64,
 }
 
-/// A pattern of runs that repeats, one or many times.
+/// A pattern of runs, repeated once or more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
-    /// Tracks of the table before it.
+    /// Number of tracks of the table before the segment.
     pub(crate) first_track: u32,
-    /// Sectors of the pattern.
+    /// Number of sectors of the pattern.
     pub(crate) sectors: u32,
-    /// Tracks of the pattern.
+    /// Number of tracks of the pattern.
     pub(crate) tracks: u32,
-    /// Where its runs begin in the table's, or the tracks of a stretch.
+    /// Index of the segment's first run in the table's list of runs. For a stretch: index of its
+    /// first track in `stretches`.
     pub(crate) list: u32,
-    /// How many runs they are; none of a stretch.
+    /// Number of runs; 0 for a stretch.
     pub(crate) runs: u32,
 }
 
 impl Segment {
-    /// Whether each of its tracks is listed by itself.
+    /// Returns true if the segment is a stretch, which lists each track by itself.
     pub(crate) fn is_stretch(&self) -> bool {
         self.runs == 0
     }
 
-    /// Runs, or tracks of a stretch.
+    /// Returns the number of runs, or of tracks in a stretch.
     pub(crate) fn listed(&self) -> usize {
         if self.is_stretch() {
             self.tracks as usize
@@ -53,29 +54,28 @@ impl Segment {
     }
 }
 
-/// Where each track of a device begins.
+/// The first address of each track of a device.
 ///
-/// Tracks of equal length are one **run**, runs that repeat one **pattern**. A
-/// zone of a regular drive is a pattern of one or a few runs (12 bytes each),
-/// whatever its size; a track unlike its neighbours costs about a hundred bytes,
-/// and where tracks are all unlike each other, a **stretch**, 4 each.
+/// Consecutive tracks of equal length are a **run**. A sequence of runs that repeats is a
+/// **pattern**. A zone of a regular drive is a pattern of one or a few runs (12 bytes each), for
+/// any size of the zone. A track unlike its neighbours costs about a hundred bytes. Where all
+/// tracks differ from each other, they are a **stretch** with 4 bytes per track.
 ///
-/// Two tables are equal if they have the same boundaries, wherever they come
-/// from.
+/// Two tables are equal if they have the same boundaries, even from different sources.
 #[derive(Clone, Debug)]
 pub struct Boundaries {
     pub(crate) capacity: u64,
     pub(crate) tracks: u32,
-    /// The first address of each segment.
+    /// First address of each segment.
     pub(crate) starts: Vec<u64>,
     pub(crate) segments: Vec<Segment>,
     pub(crate) runs: Vec<Run>,
-    /// The first sectors of the tracks of stretches, counted within each.
+    /// First sectors of the tracks of stretches, counted within each stretch.
     pub(crate) stretches: Vec<u32>,
     pub(crate) source: String,
 }
 
-/// Where an address stands in a table.
+/// The track of an address.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     /// First address of the track.
@@ -86,17 +86,17 @@ struct Place {
 }
 
 impl Boundaries {
-    /// Where the table comes from, in words.
+    /// Returns the origin of the table, in words.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Addresses `0..capacity`.
+    /// Returns the number of addresses; valid addresses are `0..capacity`.
     pub fn capacity(&self) -> Sectors {
         Sectors(self.capacity)
     }
 
-    /// How many tracks there are.
+    /// Returns the number of tracks.
     #[expect(
         clippy::len_without_is_empty,
         reason = "a table has at least one track"
@@ -105,7 +105,7 @@ impl Boundaries {
         u64::from(self.tracks)
     }
 
-    /// Bytes of memory that the table takes.
+    /// Returns the memory of the table in bytes.
     pub fn bytes(&self) -> usize {
         self.starts.len() * size_of::<u64>()
             + self.segments.len() * size_of::<Segment>()
@@ -113,21 +113,21 @@ impl Boundaries {
             + self.stretches.len() * size_of::<u32>()
     }
 
-    /// The track that holds `lbn`; `None` beyond the end.
+    /// Returns the track of `lbn`; `None` beyond the end.
     #[inline]
     pub fn track_at(&self, lbn: Lbn) -> Option<Extent> {
         self.place(lbn.0).map(|place| place.extent())
     }
 
-    /// The number of the track that holds `lbn`, counted from 0 in the order of
-    /// addresses; `None` beyond the end.
+    /// Returns the number of the track of `lbn`, counted from 0 in the order of addresses. `None`
+    /// beyond the end.
     #[inline]
     pub fn number_of(&self, lbn: Lbn) -> Option<u64> {
         self.place(lbn.0).map(|place| u64::from(place.number))
     }
 
-    /// The first boundary at `lbn` or behind it: a track's first address, or the
-    /// capacity, where the last track ends. `None` beyond that.
+    /// Returns the first boundary at or after `lbn`. A boundary is a track's first address, or the
+    /// capacity, where the last track ends. `None` beyond the capacity.
     #[inline]
     pub fn boundary_from(&self, lbn: Lbn) -> Option<Lbn> {
         if lbn.0 >= self.capacity {
@@ -141,14 +141,14 @@ impl Boundaries {
         }))
     }
 
-    /// Whether a track begins at `lbn`, or the last one ends.
+    /// Returns true if a track starts at `lbn`, or if the last track ends there.
     #[inline]
     pub fn is_boundary(&self, lbn: Lbn) -> bool {
         self.boundary_from(lbn) == Some(lbn)
     }
 
-    /// Whether `extent` has sectors of more than one track. Sectors beyond the
-    /// end are on none.
+    /// Returns true if `extent` has sectors of more than one track. Sectors beyond the end belong
+    /// to no track.
     #[inline]
     pub fn straddles(&self, extent: Extent) -> bool {
         let Some(place) = self.place(extent.start.0) else {
@@ -158,7 +158,7 @@ impl Boundaries {
         extent.start.0.saturating_add(extent.sectors.0) > end && end < self.capacity
     }
 
-    /// Track number `number`, counted from 0; `None` if there are fewer.
+    /// Returns track number `number`, counted from 0; `None` if there are fewer tracks.
     #[inline]
     pub fn nth(&self, number: u64) -> Option<Extent> {
         let number = u32::try_from(number)
@@ -191,7 +191,7 @@ impl Boundaries {
         )
     }
 
-    /// Sectors of the longest track; none if there is no track.
+    /// Returns the length of the longest track; 0 without tracks.
     pub fn longest(&self) -> Sectors {
         let of_segment = |segment: &Segment| -> u32 {
             let run = |within: u32| self.run_of_stretch(segment, within as usize).sectors;
@@ -214,7 +214,7 @@ impl Boundaries {
         ))
     }
 
-    /// The tracks from the one that holds `lbn` on.
+    /// Iterates over the tracks, starting with the track of `lbn`.
     pub fn tracks_from(&self, lbn: Lbn) -> Tracks<'_> {
         Tracks {
             table: self,
@@ -222,10 +222,10 @@ impl Boundaries {
         }
     }
 
-    /// Whether the table can be of a device with `capacity`.
+    /// Checks that the table fits a device with `capacity`.
     ///
     /// # Errors
-    /// With the first address that one has and the other has not.
+    /// Returns both capacities if they differ.
     pub fn check_capacity(&self, capacity: Sectors) -> Result<(), MisfitError> {
         if capacity.0 == self.capacity {
             return Ok(());
@@ -236,7 +236,7 @@ impl Boundaries {
         })
     }
 
-    /// How often segment number `segment` repeats its pattern.
+    /// Returns the number of repetitions of the pattern in segment number `segment`.
     pub(crate) fn times(&self, segment: usize) -> u64 {
         let end = self
             .starts
@@ -246,7 +246,7 @@ impl Boundaries {
         (end - self.starts[segment]) / u64::from(self.segments[segment].sectors)
     }
 
-    /// Run number `run` of a segment.
+    /// Returns run number `run` of a segment.
     pub(crate) fn equal_tracks(&self, segment: &Segment, run: usize) -> Equal {
         if segment.is_stretch() {
             return Equal {
@@ -264,7 +264,7 @@ impl Boundaries {
         }
     }
 
-    /// Tracks of run number `run` of a segment.
+    /// Returns the number of tracks in run number `run` of a segment.
     fn tracks_of_run(&self, segment: &Segment, run: usize) -> u64 {
         let runs = self.runs_of(segment);
         let end = runs.get(run + 1).map_or(segment.tracks, |next| next.track);
@@ -275,7 +275,7 @@ impl Boundaries {
         &self.runs[segment.list as usize..][..segment.runs as usize]
     }
 
-    /// Track number `track` of a stretch, as a run.
+    /// Returns track number `track` of a stretch, as a run.
     pub(crate) fn run_of_stretch(&self, segment: &Segment, track: usize) -> Run {
         let starts = self.stretch_of(segment);
         let start = starts[track];
@@ -297,6 +297,7 @@ impl Boundaries {
         if lbn >= self.capacity {
             return None;
         }
+        // The first segment starts at 0, so the partition point is at least 1.
         let index = self.starts.partition_point(|&start| start <= lbn) - 1;
         let segment = &self.segments[index];
         let offset = lbn - self.starts[index];
@@ -329,10 +330,10 @@ impl Boundaries {
     }
 }
 
-/// The last of `list`, which covers `total` sectors, that begins at `sector` or
-/// before. Tracks are of about one length, so that its place is guessed in
-/// proportion; from there the search widens. A search by halves would wait for
-/// memory at each step of a long list.
+/// Returns the index of the last element of `list` that starts at or before `sector`. The list
+/// covers `total` sectors. Tracks have similar lengths, so the first guess is proportional to the
+/// sector. From there the search widens in doubling steps. A binary search would wait for memory at
+/// each step of a long list.
 #[inline]
 fn last_from<T>(list: &[T], start: impl Fn(&T) -> u32, sector: u32, total: u32) -> usize {
     debug_assert!(
@@ -369,7 +370,7 @@ impl Place {
     }
 }
 
-/// Tracks in the order of addresses.
+/// An iterator over tracks in the order of addresses.
 #[derive(Clone, Debug)]
 pub struct Tracks<'a> {
     table: &'a Boundaries,

@@ -1,4 +1,5 @@
-//! Tracks one after another become runs, and runs that repeat become patterns.
+//! Builds a table: consecutive tracks of equal length become runs, and repeated runs become
+//! patterns.
 
 use crate::boundaries::{Boundaries, Run, Segment};
 use crate::error::{TRACK_SECTORS_MAX, TRACKS_MAX, TrackError};
@@ -6,24 +7,25 @@ use fullstroke_contract::TrackTable;
 use fullstroke_units::{Lbn, Sectors};
 use std::collections::BTreeMap;
 
-/// Tracks of a run at most, so that its sectors fit 32 bits. Longer ones are
-/// patterns of such runs.
+/// Largest number of tracks in a run, so that the run's sectors fit 32 bits. A longer run becomes a
+/// pattern of full runs.
 const RUN_TRACKS_MAX: u32 = 1 << 10;
 
-/// Sectors of a pattern at most: 2 TB.
+/// Largest number of sectors in a pattern: 2 TB.
 const PATTERN_SECTORS_MAX: u64 = u32::MAX as u64;
 
-/// Runs of a pattern that is looked for: bands of 20 surfaces, there and back,
-/// each with spares at its end, are 80.
+/// Largest number of runs in a detected pattern. A serpentine over bands of 20 surfaces, in both
+/// directions, with spares at each end, needs 80.
 const PATTERN_RUNS_MAX: usize = 96;
 
-/// Runs of a stretch without a pattern.
+/// Largest number of runs in a segment without a pattern.
 const STRETCH_RUNS_MAX: usize = 1 << 16;
 
-/// Runs that a pattern must save: as much as its own entry takes.
+/// Smallest number of runs that a pattern must save: as much memory as the pattern's own entry
+/// takes.
 const SAVED_RUNS_MIN: usize = 4;
 
-/// Tracks of equal length, one behind the other.
+/// Consecutive tracks of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EqualTracks {
     pub(crate) sectors: u32,
@@ -36,38 +38,38 @@ impl EqualTracks {
     }
 }
 
-/// Makes a table of tracks that are told one after the other, from address 0 on.
+/// Builds a table from tracks that are given in order, from address 0 on.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     starts: Vec<u64>,
     segments: Vec<Segment>,
     runs: Vec<Run>,
     stretches: Vec<u32>,
-    /// Where the runs of each pattern begin among those of the table.
+    /// Maps each pattern to the index of its first run in `runs`.
     known: BTreeMap<Vec<EqualTracks>, u32>,
     /// Sectors and tracks of all segments.
     covered: (u64, u64),
-    /// The run that grows.
+    /// The last run, if it may still grow.
     growing: Option<EqualTracks>,
-    /// Runs that are in no segment yet, but for those that repeat.
+    /// Runs outside segments, except those of `repeating`.
     pending: Vec<EqualTracks>,
     pending_sectors: u64,
     repeating: Option<Repeating>,
-    /// Sectors and tracks of all that was told.
+    /// Sectors and tracks given so far.
     told: (u64, u64),
 }
 
-/// Runs that repeat, as far as it has gone.
+/// A pattern at the end of the tracks that has repeated and may repeat further.
 #[derive(Clone, Debug)]
 struct Repeating {
     pattern: Vec<EqualTracks>,
     times: u64,
-    /// Runs of one more time that have come.
+    /// Number of runs of the next, incomplete repetition.
     into: usize,
 }
 
 impl Boundaries {
-    /// The tracks of a medium that knows them, such as a simulated drive.
+    /// Builds the table of a medium with known tracks, such as a simulated drive.
     ///
     /// # Errors
     /// If a track is longer than [`crate::TRACK_SECTORS_MAX`].
@@ -92,15 +94,15 @@ impl Boundaries {
 }
 
 impl Builder {
-    /// The next track.
+    /// Adds the next track.
     ///
     /// # Errors
-    /// If it cannot be held; then the table is as before.
+    /// If the table cannot hold the track. The table stays unchanged in this case.
     pub fn push(&mut self, sectors: Sectors) -> Result<(), TrackError> {
         self.push_run(sectors, 1)
     }
 
-    /// The next `tracks` tracks, of `sectors` each.
+    /// Adds the next `tracks` tracks with `sectors` sectors each.
     ///
     /// # Errors
     /// As for [`Builder::push`].
@@ -125,6 +127,7 @@ impl Builder {
             sectors: length,
             tracks: RUN_TRACKS_MAX,
         };
+        // Many full runs are one pattern. For a few, the entry of a pattern would take more memory.
         if whole > SAVED_RUNS_MIN as u64 {
             self.settle();
             self.add_segment(&[full], whole);
@@ -139,8 +142,7 @@ impl Builder {
         Ok(())
     }
 
-    /// `times` the tracks of `runs`, which are lengths and how many tracks have
-    /// each.
+    /// Adds the tracks of `runs` `times` times. Each run is a track length and a number of tracks.
     ///
     /// # Errors
     /// As for [`Builder::push`], and if the runs are too long for a pattern.
@@ -171,15 +173,15 @@ impl Builder {
         Ok(())
     }
 
-    /// Sectors of all tracks so far.
+    /// Returns the number of sectors of all tracks so far.
     pub fn sectors(&self) -> Sectors {
         Sectors(self.told.0)
     }
 
-    /// The table of all that was told.
+    /// Returns the table of all tracks.
     ///
     /// # Errors
-    /// If that was nothing.
+    /// If there are no tracks.
     pub fn finish(mut self, source: impl Into<String>) -> Result<Boundaries, TrackError> {
         self.settle();
         if self.segments.is_empty() {
@@ -204,7 +206,7 @@ impl Builder {
         })
     }
 
-    /// Counts `times` as many sectors and tracks.
+    /// Adds `times` times `sectors` and `tracks` to the totals.
     fn tell(&mut self, sectors: u64, tracks: u64, times: u64) -> Result<(), TrackError> {
         let sectors = sectors
             .checked_mul(times)
@@ -219,14 +221,14 @@ impl Builder {
         Ok(())
     }
 
-    /// No further track belongs to the growing run.
+    /// Ends the growing run.
     fn end_run(&mut self) {
         if let Some(run) = self.growing.take() {
             self.add_run(run);
         }
     }
 
-    /// Everything told is in a segment.
+    /// Moves all tracks so far into segments.
     fn settle(&mut self) {
         self.end_run();
         self.end_repeating();
@@ -255,11 +257,13 @@ impl Builder {
         self.find_pattern();
     }
 
-    /// Whether what came last has come before it, often enough.
+    /// Looks for a pattern at the end of the pending runs, repeated often enough to save memory.
+    /// Starts a repetition if there is one.
     fn find_pattern(&mut self) {
         let pending = &self.pending;
         let Some(last) = pending.last() else { return };
         for runs in 1..=PATTERN_RUNS_MAX.min(pending.len() / 2) {
+            // The smallest number of repetitions that saves `SAVED_RUNS_MIN` runs.
             let times = SAVED_RUNS_MIN.div_ceil(runs) + 1;
             if pending[pending.len() - 1 - runs] != *last || pending.len() < runs * times {
                 continue;
@@ -293,7 +297,7 @@ impl Builder {
         self.pending_sectors = self.pending.iter().map(|run| run.total()).sum();
     }
 
-    /// What has no pattern becomes a segment of its own.
+    /// Turns the pending runs into a segment without a pattern.
     fn flush(&mut self) {
         self.pending_sectors = 0;
         assert!(
@@ -310,7 +314,7 @@ impl Builder {
         }
     }
 
-    /// Runs of so few tracks that these take less by themselves.
+    /// Adds runs as a stretch. A stretch takes less memory than runs if each run has few tracks.
     fn add_stretch(&mut self, runs: &[EqualTracks], tracks: u32) {
         let list = self.stretches.len() as u32;
         let mut start = 0;
@@ -384,7 +388,7 @@ impl Builder {
             start = start.wrapping_add(run.total() as u32);
             track += run.tracks;
         }
-        // A long stretch without a pattern will not come again.
+        // A long sequence without a pattern is unlikely to repeat.
         if pattern.len() <= PATTERN_RUNS_MAX {
             self.known.insert(pattern.to_vec(), first);
         }
@@ -392,7 +396,7 @@ impl Builder {
     }
 }
 
-/// The length of a track, if it can be one.
+/// Checks the length of a track.
 fn length(sectors: u64) -> Result<u32, TrackError> {
     if (1..=TRACK_SECTORS_MAX).contains(&sectors) {
         return Ok(sectors as u32);

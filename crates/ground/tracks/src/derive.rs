@@ -1,5 +1,5 @@
-//! Tables of what lies above a device: a part of it, devices one behind the other,
-//! and rows of chunks across several.
+//! Tables for layers above a device: for a part of a device, for concatenated devices, and for rows
+//! of chunks on several devices.
 
 use crate::boundaries::Boundaries;
 use crate::builder::Builder;
@@ -10,37 +10,37 @@ use fullstroke_units::{Lbn, Sectors};
 /// The first `sectors` addresses of a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
-    /// Its tracks.
+    /// Tracks of the device.
     pub table: &'a Boundaries,
-    /// How much of it is used.
+    /// Number of sectors in use.
     pub sectors: Sectors,
 }
 
-/// Rows of chunks: member addresses `n * unit .. (n + 1) * unit` of all members hold
-/// row `n`, which is `row` addresses of the volume.
+/// Rows of chunks. Row `n` consists of the addresses `n * unit .. (n + 1) * unit` of all members,
+/// and has `row` addresses of the volume.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
-    /// A chunk.
+    /// Length of a chunk.
     pub unit: Sectors,
-    /// The data of a row.
+    /// Sectors of data in a row.
     pub row: Sectors,
-    /// How many rows there are.
+    /// Number of rows.
     pub count: u64,
 }
 
 impl Boundaries {
-    /// The tracks of `extent`, counted from its first address. Those that it cuts are
-    /// as long as what it has of them.
+    /// Returns the tracks of `extent`, with addresses counted from its start. A track that the
+    /// extent cuts counts only with the sectors inside the extent.
     ///
     /// # Errors
-    /// If it is empty, or reaches beyond the table.
+    /// If the extent is empty or reaches beyond the table.
     pub fn part(&self, extent: Extent) -> Result<Boundaries, TrackError> {
         let mut builder = Builder::default();
         push_part(&mut builder, self, extent)?;
         builder.finish(self.source())
     }
 
-    /// Devices one behind the other.
+    /// Returns the tracks of concatenated devices.
     ///
     /// # Errors
     /// As for [`part`](Boundaries::part).
@@ -62,14 +62,15 @@ impl Boundaries {
         builder.finish(source)
     }
 
-    /// Where reads of rows had best end that begin where the last ended: with the last row
-    /// before that in which the longest track ends of those, one on each member, on which
-    /// the read's first row ends. With members alike that is a track of each; where they
-    /// differ, the others end one or more within. What two tracks share of a row is read
-    /// with the second.
+    /// Returns the best extents for reads of whole rows, each as one "track" of the volume. Each
+    /// read starts at the end of the read before. On each member, take the track with the last
+    /// sector of the read's first row. The latest end of these tracks decides: the read ends with
+    /// the last row before this end. With equal members, a read is one track of each member. With
+    /// different members, the tracks of the others end inside the read. A row on two tracks is read
+    /// together with the second track.
     ///
     /// # Errors
-    /// Without members, or where a table is shorter than the rows.
+    /// If there are no members, or if a table is shorter than the rows.
     pub fn of_rows(
         members: &[&Boundaries],
         rows: Rows,
@@ -89,6 +90,7 @@ impl Boundaries {
                 found: row_ends,
                 expected: end,
             })?;
+            // At least one row, because a chunk may be longer than a track.
             let next = (ended.min(end) / rows.unit.0).max(first + 1);
             builder.push(Sectors((next - first) * rows.row.0))?;
             first = next;
@@ -180,12 +182,12 @@ mod tests {
             lengths(&Boundaries::of_rows(&[&member; 5], rows(4, 30), "").unwrap()),
             [80; 6]
         );
-        // A chunk that two tracks share is read with the second.
+        // A chunk on two tracks is read together with the second track.
         assert_eq!(
             lengths(&Boundaries::of_rows(&[&member; 5], rows(8, 15), "").unwrap()),
             [64, 96, 64, 96, 64, 96]
         );
-        // Chunks longer than tracks are rows of their own.
+        // A chunk longer than a track is a read of one row.
         assert_eq!(
             lengths(&Boundaries::of_rows(&[&member; 5], rows(30, 4), "").unwrap()),
             [120; 4]

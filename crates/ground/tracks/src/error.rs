@@ -1,74 +1,74 @@
-//! What can go wrong.
+//! Errors of track tables.
 
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Lbn, Sectors};
 use thiserror::Error;
 
-/// Sectors of the longest track: a gigabyte, a few hundred times today's.
+/// Largest number of sectors in a track: 1 GiB, a few hundred times today's tracks.
 pub const TRACK_SECTORS_MAX: u64 = 1 << 21;
 
-/// Tracks of the largest device.
+/// Largest number of tracks of a device.
 pub const TRACKS_MAX: u64 = u32::MAX as u64;
 
 /// Tracks that a table cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TrackError {
-    /// A track without sectors, or longer than any.
+    /// A track without sectors, or longer than the limit.
     #[error(
         "found a track of {found} sectors; expected 1 to {}",
         TRACK_SECTORS_MAX
     )]
     Length {
-        /// Its sectors.
+        /// Length of the track in sectors.
         found: u64,
     },
-    /// More tracks than any device has, or more sectors than can be counted.
+    /// More tracks than the limit, or more than 2^64 sectors.
     #[error("found more than {} tracks, or than 2^64 sectors", TRACKS_MAX)]
     TooMany,
-    /// Runs that repeat and are too long for it.
+    /// Repeated runs that are too long for a pattern.
     #[error(
         "found a pattern of more than {} sectors; give its runs one by one",
         u32::MAX
     )]
     Pattern,
-    /// A table that ends too soon.
+    /// A table that ends too early.
     #[error("the table ends at {found}, before {expected}")]
     Short {
-        /// Where it ends.
+        /// End of the table.
         found: Lbn,
-        /// Where it should.
+        /// Required end.
         expected: u64,
     },
-    /// No tracks.
+    /// A table without tracks.
     #[error("found no track; expected at least one")]
     Empty,
 }
 
-/// A table that is not of this device.
+/// A table of another device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MisfitError {
-    /// The device is larger or smaller.
+    /// The device is larger or smaller than the table.
     #[error(
         "the table is of a device of {table}, this one has {device}: the first address at which they differ is \
          {}; extract the tracks of this device",
         Lbn(table.0.min(device.0))
     )]
     Capacity {
-        /// What the table covers.
+        /// Capacity of the table.
         table: Sectors,
-        /// What the device has.
+        /// Capacity of the device.
         device: Sectors,
     },
-    /// A track begins here in one table and not in the other.
+    /// A track starts at this address in only one of two tables.
     #[error("the first address at which a track begins in one table only is {at}")]
     Boundary {
-        /// The first such address.
+        /// First such address.
         at: Lbn,
     },
 }
 
 impl MisfitError {
-    /// The first address at which the two differ.
+    /// Returns the first address at which the two differ.
     pub fn first_difference(&self) -> Lbn {
         match *self {
             MisfitError::Capacity { table, device } => Lbn(table.0.min(device.0)),
@@ -77,22 +77,22 @@ impl MisfitError {
     }
 }
 
-/// A file of tracks that cannot be read.
+/// An unreadable file of tracks.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: found {found}; expected {expected}")]
 pub struct TextError {
-    /// Counted from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// What stands there.
+    /// Text in the file.
     pub found: String,
-    /// What should.
+    /// Expected text.
     pub expected: String,
 }
 
-/// Why nobody above a device can know the tracks of its addresses.
+/// The reason why layers above a device cannot know the tracks of its addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnknownTracks {
-    /// A controller hides them.
+    /// A controller hides the tracks.
     #[error(
         "nobody sees the tracks behind a controller; give the drives' table, tracks = \"FILE\" in [volume]"
     )]
@@ -100,24 +100,24 @@ pub enum UnknownTracks {
     /// The device is a file of a file system.
     #[error("the host's disk is a file, whose tracks it cannot know")]
     File,
-    /// Neighbouring addresses of a volume lie on several drives.
+    /// Neighbouring addresses of a volume lie on different drives.
     #[error("the addresses of {volume} change drives, and no track of one is a track of it")]
     ChangeDrives {
         /// The volume, in words.
         volume: String,
     },
-    /// The drive has tracks that no table holds.
+    /// The drive has tracks that a table cannot hold.
     #[error("the drive's own tracks: {0}")]
     OfDrive(TrackError),
-    /// The tracks of members together make no table.
+    /// The combined tracks of the members make no table.
     #[error(transparent)]
     Table(#[from] TrackError),
-    /// Copies of the same bytes have different tracks.
+    /// Copies of the same data have different tracks.
     #[error("the copies on members 0 and {member} have different tracks: {difference}")]
     Copies {
-        /// The member whose copy differs from that of member 0.
+        /// Index of the member whose copy differs from the copy of member 0.
         member: usize,
-        /// Where they differ.
+        /// First difference.
         difference: MisfitError,
     },
     /// The volume has no layout.

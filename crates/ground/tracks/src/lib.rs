@@ -1,24 +1,22 @@
-//! Where the tracks of a device begin, and nothing else about them.
+//! The first addresses of a device's tracks, and no other properties.
 //!
-//! Whoever aligns to tracks (a file system's allocator, read-ahead, an array's
-//! plug) asks few questions, often: which track is this address on, where is
-//! the next boundary, does this extent straddle one. [`Boundaries`] answers them
-//! for a device of any size, from a table that is as small as the tracks are
-//! regular. It comes from a drive's geometry ([`Boundaries::of`]), from a file
-//! ([`Boundaries::parse`]) or, track by track, from an extraction
-//! ([`Builder`]).
+//! A layer that aligns to tracks (a file system's allocator, read-ahead, an array's plug) has few
+//! questions, but asks often: On which track is this address? Where is the next boundary? Does this
+//! extent straddle a boundary? [`Boundaries`] answers for a device of any size. The table is small
+//! if the tracks are regular. Its source is a drive's geometry ([`Boundaries::of`]), a file
+//! ([`Boundaries::parse`]), or an extraction track by track ([`Builder`]).
 //!
-//! The layers' window on a simulated medium, with cylinders and surfaces, is
-//! [`fullstroke_contract::TrackTable`]; this is what can be known from outside.
+//! This crate knows what can be measured from outside a drive. A simulated medium, with cylinders
+//! and surfaces, is described by [`fullstroke_contract::TrackTable`].
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `boundaries.rs` | the table and its queries |
-//! | `builder.rs` | tracks one after another become runs, and runs that repeat become patterns |
-//! | `walk.rs` | through a table run by run; what two tables differ in |
-//! | `derive.rs` | tables of parts, of devices one behind the other, of rows across several |
-//! | `text.rs` | the file |
-//! | `error.rs` | what can go wrong |
+//! | `builder.rs` | tracks in order become runs, and repeated runs become patterns |
+//! | `walk.rs` | comparison of two tables, run by run |
+//! | `derive.rs` | tables of parts, of concatenated devices, of rows across several devices |
+//! | `text.rs` | the file format |
+//! | `error.rs` | errors |
 
 mod boundaries;
 mod builder;

@@ -1,4 +1,4 @@
-//! The file.
+//! The file format of track tables.
 //!
 //! ```text
 //! fullstroke-tracks 1
@@ -9,10 +9,10 @@
 //! 31 of 1092, 1 of 1091
 //! ```
 //!
-//! After the two numbers and the source (which may be missing), each line has
-//! tracks in the order of addresses: how many, and of how many sectors, with
-//! commas between them; `times` in front repeats the line. They add up to the
-//! capacity. What is behind a `#` is a comment.
+//! The first lines have the version, the capacity in sectors and the source (optional). Each
+//! further line has tracks in the order of addresses: runs of a number of tracks and their length
+//! in sectors, with commas between runs. `times` in front repeats the line. The sum of all tracks
+//! is the capacity. Text after a `#` is a comment.
 
 use crate::boundaries::Boundaries;
 use crate::builder::Builder;
@@ -22,24 +22,25 @@ use std::fmt::Write as _;
 
 const MAGIC: &str = "fullstroke-tracks";
 const VERSION: &str = "1";
-/// Characters of a line, about, where many runs stand in one.
+/// Approximate length of a line with many runs, in characters.
 const LINE_CHARACTERS: usize = 100;
 
 impl Boundaries {
     /// Reads a file of tracks.
     ///
     /// # Errors
-    /// With the line, what was found and what was expected.
+    /// Returns the line, the text found and the text expected.
     pub fn parse(text: &str) -> Result<Boundaries, TextError> {
         Reader::new(text).read()
     }
 
-    /// The file of this table.
+    /// Returns the table as text in the file format.
     pub fn to_text(&self) -> String {
         let mut text = format!("{MAGIC} {VERSION}\ncapacity {}\n", self.capacity);
         let source: String = self
             .source
             .chars()
+            // A `#` would begin a comment, and a line break would begin a line of tracks.
             .map(|c| if c.is_control() || c == '#' { ' ' } else { c })
             .collect();
         let source = source.trim();
@@ -78,10 +79,10 @@ impl Boundaries {
     }
 }
 
-/// Goes through the lines of a file.
+/// Reads the lines of a file.
 struct Reader<'a> {
     lines: std::iter::Enumerate<std::str::Lines<'a>>,
-    /// The line in hand, counted from 1.
+    /// Number of the current line, counted from 1.
     line: usize,
     capacity: u64,
     builder: Builder,
@@ -145,7 +146,7 @@ impl<'a> Reader<'a> {
             .or_else(|error| fail(error.to_string(), "at least one track".into()))
     }
 
-    /// The next line that says something.
+    /// Returns the next line with contents.
     fn next_line(&mut self) -> Option<&'a str> {
         for (index, line) in self.lines.by_ref() {
             self.line = index + 1;
@@ -160,7 +161,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// A line of tracks.
+    /// Reads a line of tracks.
     fn tracks(&mut self, line: &str) -> Result<(), TextError> {
         let (times, runs) = match line.split_once(" times ") {
             Some((times, runs)) => (self.number(times)?, runs),
@@ -218,7 +219,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `text`, if it is not too long for a message.
+/// Returns `text`, shortened for a message if necessary.
 fn shortened(text: &str) -> String {
     const CHARACTERS: usize = 60;
     match text.char_indices().nth(CHARACTERS) {

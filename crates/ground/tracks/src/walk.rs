@@ -1,10 +1,10 @@
-//! Two tables compared, run by run.
+//! Comparison of two tables, run by run.
 
 use crate::boundaries::{Boundaries, Equal};
 use crate::error::MisfitError;
 use fullstroke_units::Lbn;
 
-/// Goes through the runs of a table in the order of addresses.
+/// Visits the runs of a table in the order of addresses.
 struct Walk<'a> {
     table: &'a Boundaries,
     segment: usize,
@@ -41,7 +41,7 @@ impl<'a> Walk<'a> {
         Some(run)
     }
 
-    /// Passes `tracks` of the run in hand.
+    /// Skips `tracks` tracks of the current run.
     fn pass(&mut self, tracks: u64) {
         if let Some(left) = &mut self.left {
             left.tracks -= tracks;
@@ -52,7 +52,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The first address at which a track begins or ends in one table only.
+/// Returns the first address at which a track starts or ends in only one of the tables.
 fn first_difference(one: &Boundaries, other: &Boundaries) -> Option<Lbn> {
     let (mut a, mut b) = (Walk::new(one), Walk::new(other));
     let mut at = 0;
@@ -61,6 +61,8 @@ fn first_difference(one: &Boundaries, other: &Boundaries) -> Option<Lbn> {
             (None, None) => return None,
             (None, Some(_)) | (Some(_), None) => return Some(Lbn(at)),
             (Some(x), Some(y)) if x.sectors != y.sectors => {
+                // Both tracks start at `at`. The shorter track ends first, and there the other
+                // table has no boundary.
                 return Some(Lbn(at + x.sectors.min(y.sectors)));
             }
             (Some(x), Some(y)) => {
@@ -74,11 +76,11 @@ fn first_difference(one: &Boundaries, other: &Boundaries) -> Option<Lbn> {
 }
 
 impl Boundaries {
-    /// Whether the table has the same boundaries as `other`.
+    /// Checks that the table has the same boundaries as `other`.
     ///
     /// # Errors
-    /// With the first address at which they differ; where all tracks agree as
-    /// far as both go, with the two capacities.
+    /// Returns the first address at which the tables differ. If all tracks agree up to the end of
+    /// the shorter table, returns the two capacities.
     pub fn check_equal(&self, other: &Boundaries) -> Result<(), MisfitError> {
         match first_difference(self, other) {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! The table against a sorted list of where tracks begin.
+//! Compares the table with a sorted list of the tracks' first addresses.
 
 use fullstroke_contract::Extent;
 use fullstroke_drive::{DriveConfig, Geometry};
@@ -6,7 +6,7 @@ use fullstroke_tracks::{Boundaries, Builder, MisfitError, TRACK_SECTORS_MAX, Tra
 use fullstroke_units::{Lbn, Sectors};
 use proptest::prelude::*;
 
-/// Lengths of tracks: regular stretches, patterns and chance, one after another.
+/// Lengths of tracks: regular parts, patterns and random parts, one after another.
 fn lengths() -> impl Strategy<Value = Vec<u64>> {
     let stretch = prop_oneof![
         (1u64..2000, 1usize..3000).prop_map(|(sectors, tracks)| vec![sectors; tracks]),
@@ -36,7 +36,7 @@ fn table(lengths: &[u64]) -> Boundaries {
     builder.finish("a test").unwrap()
 }
 
-/// Where tracks begin, and at last the capacity.
+/// Returns the first address of each track and, at the end, the capacity.
 fn begins(lengths: &[u64]) -> Vec<u64> {
     let mut begins = vec![0];
     for sectors in lengths {
@@ -108,7 +108,7 @@ proptest! {
         let begins = begins(&lengths);
         let error = table(&changed).check_equal(&one).unwrap_err();
         prop_assert_eq!(error.first_difference(), Lbn(begins[index + 1]));
-        // Where a later boundary moves back, the capacity is the same.
+        // If a later boundary moves back by the same amount, the capacity is unchanged.
         if index + 1 < changed.len() && changed[index + 1] > longer {
             changed[index + 1] -= longer;
             let error = table(&changed).check_equal(&one).unwrap_err();

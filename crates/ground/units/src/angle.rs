@@ -1,25 +1,24 @@
-//! Rotation, exactly.
+//! Exact rotation.
 //!
-//! An [`Angle`] is a 64-bit fraction of a revolution, so that wrapping
-//! subtraction *is* arithmetic modulo one revolution. A [`Spindle`] turns an
-//! instant into an angle with one wide multiplication by a reciprocal of 96
-//! fractional bits: after 292 years the accumulated error is below 2^-32 of a
-//! revolution (2 ps at 7,200 rpm), and it never depends on earlier events.
+//! An [`Angle`] is a 64-bit fraction of a revolution, so wrapping subtraction *is* arithmetic
+//! modulo one revolution. A [`Spindle`] turns an instant into an angle with one wide multiplication
+//! by a reciprocal of 96 fractional bits. After 292 years the accumulated error is below 2^-32 of a
+//! revolution (2 ps at 7,200 rpm). The error never depends on earlier events.
 
 use crate::{Duration, Time};
 use std::ops::{Add, Sub};
 
-/// An angle on the platter in units of 2^-64 revolution, in the direction in
-/// which sectors pass the head.
+/// An angle on the platter in units of 2^-64 revolution, in the direction in which sectors pass the
+/// head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Angle(pub u64);
 
 impl Angle {
-    /// Angle 0: where the index mark is under the head at time 0.
+    /// Angle 0: the index mark, which is under the head at time 0.
     pub const ZERO: Angle = Angle(0);
 
-    /// `numerator / denominator` of a revolution, modulo one revolution,
-    /// rounded down to 2^-64.
+    /// Returns `numerator / denominator` of a revolution, modulo one revolution, rounded down to
+    /// 2^-64.
     ///
     /// # Panics
     /// If `denominator` is zero.
@@ -28,12 +27,12 @@ impl Angle {
         Angle(((part << 64) / denominator as u128) as u64)
     }
 
-    /// The nearest angle to `revolutions`, modulo one revolution.
+    /// Returns the angle nearest to `revolutions`, modulo one revolution.
     pub fn from_revolutions(revolutions: f64) -> Angle {
         Angle((revolutions.rem_euclid(1.0) * 18_446_744_073_709_551_616.0) as u64)
     }
 
-    /// Revolutions in `[0, 1)`.
+    /// Returns the angle in revolutions, in `[0, 1)`.
     pub fn as_revolutions(self) -> f64 {
         self.0 as f64 / 18_446_744_073_709_551_616.0
     }
@@ -52,32 +51,33 @@ impl Sub for Angle {
     }
 }
 
-/// A motor at constant speed.
+/// A motor with constant speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spindle {
-    /// 1/1000 rpm.
+    /// Speed in 1/1000 rpm.
     milli_rpm: u64,
-    /// Revolutions a nanosecond, times 2^96, modulo 2^128.
+    /// Revolutions per nanosecond, times 2^96, modulo 2^128.
     revolutions_per_ns: u128,
-    /// Nanoseconds a revolution, times 2^32.
+    /// Nanoseconds per revolution, times 2^32.
     ns_per_revolution: u128,
-    /// Angle passed in the tolerance below.
+    /// Angle passed in [`GRACE_NS`].
     grace: u64,
 }
 
-/// An angle that was missed by less than this counts as met: instants are
-/// rounded to the nanosecond, and a sector that begins where the last one ended
-/// must not cost a revolution for that.
+/// Tolerance for an angle that was just missed, in nanoseconds. An angle missed by less counts as
+/// met. Instants are rounded to the nanosecond. Without the tolerance, a sector directly behind the
+/// previous one could cost a full revolution.
 const GRACE_NS: u64 = 2;
 
-/// Nanoseconds a minute, in 1/1000: the revolution time is this over milli-rpm.
+/// Nanoseconds per minute, times 1000. This value divided by milli-rpm is the revolution time.
 const MILLI_NS_PER_MINUTE: u128 = 60_000_000_000_000;
 
 impl Spindle {
-    /// A motor of `rpm` revolutions a minute, or `None` if that is not in
-    /// `(0, 1_000_000]` or not a multiple of 0.001.
+    /// Creates a motor with `rpm` revolutions per minute. Returns `None` if `rpm` is not in `(0,
+    /// 1_000_000]` or not a multiple of 0.001.
     pub fn new(rpm: f64) -> Option<Spindle> {
         let milli = (rpm * 1000.0).round();
+        // The tolerance of 1e-4 admits decimal fractions that have no exact binary form.
         if !(rpm.is_finite() && (1.0..=1e9).contains(&milli) && (milli - rpm * 1000.0).abs() < 1e-4)
         {
             return None;
@@ -94,41 +94,40 @@ impl Spindle {
         })
     }
 
-    /// Revolutions a minute.
+    /// Returns the revolutions per minute.
     pub fn rpm(&self) -> f64 {
         self.milli_rpm as f64 / 1000.0
     }
 
-    /// The time of one revolution, to the nearest nanosecond.
+    /// Returns the time of one revolution, to the nearest nanosecond.
     pub fn revolution(&self) -> Duration {
         let half = 1u128 << 31;
         Duration::from_nanos(((self.ns_per_revolution + half) >> 32) as u64)
     }
 
-    /// The angle under the head at `now`.
+    /// Returns the angle under the head at `now`.
     #[inline]
     pub fn angle_at(&self, now: Time) -> Angle {
         let turned = u128::from(now.as_nanos()).wrapping_mul(self.revolutions_per_ns);
         Angle((turned >> 32) as u64)
     }
 
-    /// The time that the platter needs to turn by `angle`, rounded up: after it
-    /// the angle has been reached.
+    /// Returns the time in which the platter turns by `angle`, rounded up. After this time the
+    /// angle has been reached.
     #[inline]
     pub fn time_to_turn(&self, angle: Angle) -> Duration {
         let nanoseconds = (self.ns_per_revolution * u128::from(angle.0)) >> 96;
         Duration::from_nanos(nanoseconds as u64 + 1)
     }
 
-    /// Whether an angle that lies `past` behind the head was passed so little
-    /// ago that it counts as met.
+    /// Returns true if an angle that passed the head `past` ago still counts as met.
     #[inline]
     pub fn counts_as_met(&self, past: Angle) -> bool {
         past.0 <= self.grace
     }
 
-    /// The time from `now` until `target` is under the head: zero if it is
-    /// there (or passed within the last 2 ns).
+    /// Returns the time from `now` until `target` is under the head. Zero if `target` is there now
+    /// or passed within the last 2 ns.
     #[inline]
     pub fn wait_for(&self, target: Angle, now: Time) -> Duration {
         let angle = self.angle_at(now);
@@ -144,8 +143,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Revolutions completed at `now`, as an exact fraction's numerator over
-    /// `MILLI_NS_PER_MINUTE`.
+    /// Returns the phase at `now` as a fraction of a revolution, from exact integer arithmetic.
     fn exact_phase(milli_rpm: u64, now: u64) -> f64 {
         let turned = u128::from(now) * u128::from(milli_rpm) % MILLI_NS_PER_MINUTE;
         turned as f64 / MILLI_NS_PER_MINUTE as f64

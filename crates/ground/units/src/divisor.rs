@@ -1,6 +1,6 @@
 //! Divisors.
 
-/// The greatest number that divides both; the other one, if one is 0.
+/// Returns the greatest number that divides both. If one number is 0, returns the other.
 pub fn greatest_common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 {
         a

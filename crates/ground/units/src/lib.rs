@@ -1,5 +1,5 @@
-//! The quantities of the field, as types: no function in fullstroke takes a
-//! bare integer where a time, an address or an angle is meant.
+//! The quantities of the field, as types. No function in fullstroke takes a bare integer for a
+//! time, an address or an angle.
 //!
 //! | type | unit | range |
 //! |---|---|---|
@@ -11,10 +11,9 @@
 //! | [`Angle`] | 2^-64 of a revolution, wrapping | one revolution |
 //! | [`Watts`], [`Joules`] | SI | f64 |
 //!
-//! Operators on times, spans, addresses and amounts check their results in every
-//! build: a result that does not fit stops the program with both operands and the
-//! line that calculated. Only angles wrap, because they are taken modulo one
-//! revolution.
+//! Operators on times, spans, addresses and amounts check their results in every build. A result
+//! that does not fit stops the program. The message has both operands and the line of the
+//! calculation. Only angles wrap, because they are taken modulo one revolution.
 
 mod angle;
 mod divisor;

@@ -1,25 +1,27 @@
-//! Text from outside: names on foreign disks, of exports, files and processes, and errors that quote them.
+//! Text from outside: names on foreign disks, names of exports, files and processes, and errors
+//! that quote such names.
 
 use std::borrow::Cow;
 
-/// `text` for a terminal: what would move the cursor, change colours or turn the direction of
-/// writing stands as its escape (`\u{1b}`). Line breaks and tabs stay.
+/// Returns `text` for a terminal. Characters that move the cursor, change colours or reverse the
+/// writing direction are escaped (`\u{1b}`). Line breaks and tabs stay.
 ///
-/// All that is printed passes here, since anything may hold a name from outside.
+/// All printed text passes through this function, because any text may contain a name from outside.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |letter| {
         is_harmful(letter) && !matches!(letter, '\n' | '\t')
     })
 }
 
-/// The same of a name, which is to stay on its line.
+/// Returns a name for a terminal. Like [`printable`], but line breaks and tabs are escaped as well,
+/// so the name stays on one line.
 pub fn one_line(name: &str) -> Cow<'_, str> {
     escaped(name, is_harmful)
 }
 
-/// JSON for a terminal. JSON itself escapes characters below a space; DEL, the second set of
-/// control characters and those that turn the direction of writing stand as `\u009b`, which
-/// any reader of JSON takes back. They are found within strings alone.
+/// Returns JSON text for a terminal. JSON itself escapes characters below the space. This function
+/// escapes DEL, the second set of control characters, and the characters of writing direction as
+/// `\u009b`. A JSON reader decodes the escapes. All these characters occur only inside strings.
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     let harms = |letter: char| is_harmful(letter) && !matches!(letter, '\n' | '\t');
     if !json.chars().any(harms) {
@@ -49,8 +51,8 @@ fn escaped(text: &str, harms: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Control characters of both sets (ECMA-48), separators of lines and paragraphs, and what turns the
-/// direction of writing (Unicode, UAX #9, section 2).
+/// Returns true for control characters of both sets (ECMA-48), separators of lines and paragraphs,
+/// and characters of writing direction (Unicode, UAX #9, section 2).
 fn is_harmful(letter: char) -> bool {
     letter.is_control()
         || matches!(

@@ -1,12 +1,11 @@
-//! Where a calculation stops that has left its range.
+//! The panic of a calculation that leaves its range.
 //!
-//! A simulator whose numbers have wrapped goes on to wrong answers. So every
-//! operator of this crate checks its result, in release builds, too. What may
-//! leave its range by the words of a user is checked before, or uses the methods
-//! that say so (`checked_add`, `saturating_add`, ...).
+//! A simulator with wrapped numbers would continue with wrong results. Therefore every operator of
+//! this crate checks its result, also in release builds. Values from a user's input are checked
+//! earlier, or use methods with the behaviour in the name (`checked_add`, `saturating_add`, ...).
 
-/// Stops with the two operands, at the line of the caller: out of line, so that
-/// an operator costs its callers one jump that is not taken.
+/// Panics with both operands, at the line of the caller. The function is not inlined, so an
+/// operator costs its caller one jump that is not taken.
 #[cold]
 #[inline(never)]
 #[track_caller]
@@ -19,7 +18,7 @@ pub(crate) fn stop(what: &str, left: u64, operation: &str, right: u64, unit: &st
 pub(crate) mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    /// What `calculation` stops with; empty if it does not stop.
+    /// Returns the panic message of `calculation`; empty if there is no panic.
     pub(crate) fn message<T>(calculation: impl FnOnce() -> T) -> String {
         match catch_unwind(AssertUnwindSafe(calculation)) {
             Ok(_) => String::new(),

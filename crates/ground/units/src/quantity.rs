@@ -1,22 +1,22 @@
-//! Reading and writing quantities with their units.
+//! Reads and writes quantities with units.
 
 use thiserror::Error;
 
-/// Why a quantity could not be read.
+/// The reason why a quantity could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum QuantityError {
     /// The text has no leading number.
     #[error("`{0}` does not begin with a number")]
     NoNumber(String),
-    /// The unit is not known for this kind of quantity.
+    /// The unit does not fit this kind of quantity.
     #[error("`{found}` is not a unit here; expected one of {expected}")]
     UnknownUnit {
-        /// What stood behind the number.
+        /// Text behind the number.
         found: String,
-        /// The units that would have been understood.
+        /// Known units.
         expected: &'static str,
     },
-    /// The value does not fit, or is not a whole number of the smallest unit.
+    /// The value does not fit, or is not a multiple of the smallest unit.
     #[error("`{0}` is out of range, or no whole number of the smallest unit")]
     OutOfRange(String),
     /// The span is longer than [`crate::Duration::LONGEST`].
@@ -48,8 +48,8 @@ const RATE_UNITS: &[(&str, u64)] = &[
     ("GBIT/S", 1_000_000_000),
 ];
 
-/// Reads a size: `64KiB`, `1.5GiB`, `20TB`, `512`. A bare letter is binary
-/// (`4K` = 4096), as fio and the kernel have it.
+/// Reads a size: `64KiB`, `1.5GiB`, `20TB`, `512`. A bare letter is binary (`4K` = 4096), as in fio
+/// and the kernel.
 pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
     parse(
         text,
@@ -58,8 +58,8 @@ pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
     )
 }
 
-/// Reads bits a second: `200kbit/s`, `25Mbit/s`. The unit is required: bits and
-/// bytes are too easily mistaken for each other.
+/// Reads bits per second: `200kbit/s`, `25Mbit/s`. The unit is required, because bits and bytes are
+/// easily confused.
 pub fn parse_bit_rate(text: &str) -> Result<u64, QuantityError> {
     parse(text, RATE_UNITS, "bit/s, kbit/s, Mbit/s, Gbit/s")
 }
@@ -87,8 +87,8 @@ pub(crate) fn parse(
     scale_decimal(number, scale).ok_or_else(|| QuantityError::OutOfRange(text.to_owned()))
 }
 
-/// `number` (a decimal) times `scale`, exactly, or `None` where the product is
-/// no whole number or does not fit.
+/// Returns `number` (a decimal) times `scale`, exactly. `None` if the product is not an integer or
+/// does not fit.
 fn scale_decimal(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let fraction = fraction.trim_end_matches('0');
@@ -98,6 +98,7 @@ fn scale_decimal(number: &str, scale: u64) -> Option<u64> {
     } else {
         let digits = u32::try_from(fraction.len())
             .ok()
+            // With 18 digits, the product with a 64-bit scale still fits 128 bits.
             .filter(|&digits| digits <= 18)?;
         let numerator = fraction.parse::<u128>().ok()? * u128::from(scale);
         let denominator = 10u128.pow(digits);
@@ -109,7 +110,7 @@ fn scale_decimal(number: &str, scale: u64) -> Option<u64> {
     u64::try_from(whole.checked_add(fraction)?).ok()
 }
 
-/// Writes a size in the largest binary unit that divides it: `64KiB`, `1536B`.
+/// Returns a size in the largest binary unit without remainder: `64KiB`, `1536B`.
 pub fn format_bytes(bytes: u64) -> String {
     for (unit, scale) in [
         ("TiB", 1u64 << 40),

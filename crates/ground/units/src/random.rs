@@ -1,5 +1,5 @@
-//! Randomness that repeats: every component draws from a stream of its own,
-//! named, so that adding one component does not disturb another's draws.
+//! Repeatable random numbers. Every component draws from its own named stream, so a new component
+//! does not change the draws of another.
 
 use crate::Duration;
 use rand::{Rng, RngExt as _, SeedableRng as _};
@@ -17,10 +17,10 @@ pub struct Seed(pub u64);
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Seed {
-    /// The stream of the component `name`. The same seed and name give the same
-    /// stream, whatever other streams exist.
+    /// Returns the stream of the component `name`. The same seed and name give the same stream,
+    /// regardless of other streams.
     pub fn stream(self, name: &str) -> Random {
-        // FNV-1a over the name; the generator's own seeding mixes the result.
+        // FNV-1a over the name. The generator's own seeding mixes the result.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
@@ -30,14 +30,14 @@ impl Seed {
 }
 
 impl Seed {
-    /// The seed of the component `name` that has components of its own.
+    /// Returns the seed for a component `name` with components of its own.
     pub fn of(self, name: &str) -> Seed {
         Seed(self.stream(name).below(u64::MAX))
     }
 }
 
 impl Random {
-    /// A whole number in `[0, bound)`, uniformly.
+    /// Returns an integer in `[0, bound)`, uniformly distributed.
     ///
     /// # Panics
     /// If `bound` is zero.
@@ -46,33 +46,34 @@ impl Random {
         self.0.random_range(0..bound)
     }
 
-    /// A number in `[0, 1)`, uniformly.
+    /// Returns a number in `[0, 1)`, uniformly distributed.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         self.0.random()
     }
 
-    /// `true` with `probability`.
+    /// Returns `true` with `probability`.
     #[inline]
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// An exponentially distributed span with the given mean, at most
+    /// Returns an exponentially distributed span with the given mean, at most
     /// [`Duration::LONGEST`].
     #[inline]
     pub fn exponential(&mut self, mean: Duration) -> Duration {
+        // `1 - unit()` lies in `(0, 1]`, so the logarithm is finite.
         Duration::from_nanos_f64(-(1.0 - self.unit()).ln() * mean.as_nanos() as f64)
     }
 
-    /// A number of the standard normal distribution, by Box and Muller (1958).
+    /// Returns a number of the standard normal distribution, by Box and Muller (1958).
     #[inline]
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// The generator itself, for distributions of other libraries.
+    /// Returns the generator itself, for distributions of other libraries.
     pub fn generator(&mut self) -> &mut impl Rng {
         &mut self.0
     }

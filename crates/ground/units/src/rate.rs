@@ -1,4 +1,4 @@
-//! Bits a second.
+//! Bits per second.
 
 use crate::quantity::parse_bit_rate;
 use crate::{Bytes, Duration};
@@ -6,14 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// A number of bits a second. Configuration files write it with its unit,
-/// `"200kbit/s"`.
+/// A number of bits per second. Configuration files write the rate with a unit: `"200kbit/s"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct BitRate(pub u64);
 
 impl BitRate {
-    /// How long `bytes` take at this rate, to the next nanosecond above;
-    /// [`Duration::MAX`] at a rate of 0, and where it does not fit.
+    /// Returns the time of `bytes` at this rate, rounded up to nanoseconds. Returns
+    /// [`Duration::MAX`] for a rate of 0 or a result that does not fit.
     pub fn span(self, bytes: Bytes) -> Duration {
         let nanobits = u128::from(bytes.0) * 8_000_000_000;
         match u128::from(self.0) {

@@ -11,8 +11,8 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 /// drive with larger physical sectors is described by its 512-byte emulation.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// The largest number of sectors, and the largest address, that is read from a
-/// file: what 2^64 bytes hold. Sums of such numbers fit in 64 bits.
+/// The largest number of sectors, and the largest address, in a file: the sectors of 2^64 bytes.
+/// Sums of such numbers fit in 64 bits.
 const SECTORS_MAX: u64 = u64::MAX / SECTOR_BYTES;
 
 /// A logical block number: the address of a 512-byte sector on a volume, a
@@ -62,8 +62,8 @@ fn within_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Er
     Ok(sectors)
 }
 
-/// A number of bytes. Configuration files write it with its unit, `"64KiB"`,
-/// or as a plain integer of bytes.
+/// A number of bytes. Configuration files write the size with a unit, `"64KiB"`, or as a plain
+/// integer of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
@@ -100,7 +100,7 @@ pub struct Watts(pub f64);
 pub struct Joules(pub f64);
 
 impl Lbn {
-    /// The sectors from `start` up to this address.
+    /// Returns the number of sectors from `start` up to this address.
     ///
     /// # Panics
     /// If `start` lies above this address.
@@ -112,12 +112,12 @@ impl Lbn {
             None => overflow::stop("an address", self.0, "sectors since", start.0, ""),
         }
     }
-    /// The address `sectors` further on, or `None` if there is none.
+    /// Returns the address `sectors` further on, or `None` if the sum does not fit.
     #[inline]
     pub fn checked_add(self, sectors: Sectors) -> Option<Lbn> {
         self.0.checked_add(sectors.0).map(Lbn)
     }
-    /// The address `sectors` further on, at most the last one.
+    /// Returns the address `sectors` further on, at most the last address.
     #[inline]
     pub const fn saturating_add(self, sectors: Sectors) -> Lbn {
         Lbn(self.0.saturating_add(sectors.0))
@@ -127,7 +127,7 @@ impl Lbn {
 impl Sectors {
     /// No sectors.
     pub const ZERO: Sectors = Sectors(0);
-    /// The same amount in bytes.
+    /// Returns the same amount in bytes.
     ///
     /// # Panics
     /// If the amount exceeds 2^64 bytes.
@@ -139,12 +139,12 @@ impl Sectors {
             None => overflow::stop("an amount of bytes", self.0, "sectors *", SECTOR_BYTES, ""),
         }
     }
-    /// The same amount in bytes, at most `u64::MAX` bytes.
+    /// Returns the same amount in bytes, at most `u64::MAX` bytes.
     #[inline]
     pub const fn saturating_bytes(self) -> Bytes {
         Bytes(self.0.saturating_mul(SECTOR_BYTES))
     }
-    /// This amount and `other`, or `None` if the sum does not fit.
+    /// Returns the sum of this amount and `other`, or `None` if the sum does not fit.
     #[inline]
     pub fn checked_add(self, other: Sectors) -> Option<Sectors> {
         self.0.checked_add(other.0).map(Sectors)
@@ -152,7 +152,7 @@ impl Sectors {
 }
 
 impl Bytes {
-    /// The same amount in whole sectors, or `None` if it is not a multiple.
+    /// Returns the same amount in sectors, or `None` for a fraction of a sector.
     pub const fn sectors(self) -> Option<Sectors> {
         if self.0.is_multiple_of(SECTOR_BYTES) {
             Some(Sectors(self.0 / SECTOR_BYTES))
@@ -163,14 +163,14 @@ impl Bytes {
 }
 
 impl Cylinder {
-    /// Tracks that the arm crosses between the two.
+    /// Returns the number of tracks that the arm crosses between the two cylinders.
     pub const fn distance(self, other: Cylinder) -> u32 {
         self.0.abs_diff(other.0)
     }
 }
 
 impl Watts {
-    /// The energy of this power drawn for `span`.
+    /// Returns the energy of this power over `span`.
     pub fn during(self, span: crate::Duration) -> Joules {
         Joules(self.0 * span.as_secs_f64())
     }

@@ -1,4 +1,4 @@
-//! Time on a layer's own line: integer nanoseconds, never a host clock.
+//! Time on a layer's own timeline: integer nanoseconds, never a host clock.
 
 use crate::overflow;
 use crate::quantity::{QuantityError, parse};
@@ -8,44 +8,43 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
-/// An instant: nanoseconds since the run began.
+/// An instant: nanoseconds since the start of the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
-/// A span of time in nanoseconds. Configuration files write it with its unit:
-/// `"3.5ms"`, `"200us"`, `"8s"`.
+/// A span of time in nanoseconds. Configuration files write the span with a unit: `"3.5ms"`,
+/// `"200us"`, `"8s"`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Duration(u64);
 
 impl Time {
-    /// The beginning of a run.
+    /// The start of a run.
     pub const ZERO: Time = Time(0);
-    /// Later than every event: "no wake-up is wanted".
+    /// Later than every event. As a wake-up time: no wake-up.
     pub const NEVER: Time = Time(u64::MAX);
-    /// The end of simulated time: 2^63 ns, 292 years. A driver stops a run here
-    /// with an error. Behind the horizon there is room for two spans of
-    /// [`Duration::LONGEST`], so that a layer may add what a stack file says to
-    /// `now` without a check of its own.
+    /// The end of simulated time: 2^63 ns, 292 years. A driver stops a run here with an error.
+    /// Behind the horizon there is room for two spans of [`Duration::LONGEST`]. Therefore a layer
+    /// may add a span from a stack file to `now` without a check.
     pub const HORIZON: Time = Time(1 << 63);
     const BEHIND_HORIZON: Time = Time((1 << 63) + 1);
 
-    /// The instant `nanoseconds` after the beginning.
+    /// Returns the instant `nanoseconds` after the start.
     pub const fn from_nanos(nanoseconds: u64) -> Time {
         Time(nanoseconds)
     }
-    /// Nanoseconds since the beginning.
+    /// Returns the nanoseconds since the start.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
-    /// Milliseconds since the beginning.
+    /// Returns the milliseconds since the start.
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
-    /// Seconds since the beginning.
+    /// Returns the seconds since the start.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// The span since `earlier`.
+    /// Returns the span since `earlier`.
     ///
     /// # Panics
     /// If `earlier` is later than this instant.
@@ -57,26 +56,25 @@ impl Time {
             None => overflow::stop("an instant", self.0, "ns since", earlier.0, "ns"),
         }
     }
-    /// The span since `earlier`, or zero if `earlier` is later.
+    /// Returns the span since `earlier`, or zero if `earlier` is later.
     #[inline]
     pub const fn saturating_since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
-    /// The instant `span` later, at most [`Time::NEVER`]: for a span that may
-    /// mean "no limit".
+    /// Returns the instant `span` later, at most [`Time::NEVER`]. For a span that may mean "no
+    /// limit".
     #[inline]
     pub const fn saturating_add(self, span: Duration) -> Time {
         Time(self.0.saturating_add(span.0))
     }
-    /// The instant `span` later, but no later than just behind [`Time::HORIZON`],
-    /// where a driver stops with an error. For a span that comes from a file, a
-    /// trace or a program, and whose end somebody waits for: [`Time::NEVER`] would
-    /// mean that nobody does.
+    /// Returns the instant `span` later, but at most just behind [`Time::HORIZON`], where a driver
+    /// stops with an error. For a span from a file, a trace or a program whose end something waits
+    /// for. [`Time::NEVER`] would wrongly mean that nothing waits.
     #[inline]
     pub fn capped_add(self, span: Duration) -> Time {
         self.saturating_add(span).min(Time::BEHIND_HORIZON)
     }
-    /// This instant, but no later than just behind [`Time::HORIZON`].
+    /// Returns this instant, but at most just behind [`Time::HORIZON`].
     #[inline]
     pub fn capped(self) -> Time {
         self.min(Time::BEHIND_HORIZON)
@@ -84,20 +82,19 @@ impl Time {
 }
 
 impl Duration {
-    /// No time at all.
+    /// The empty span.
     pub const ZERO: Duration = Duration(0);
-    /// Longer than every span: "no limit". Adding this value to an instant or a
-    /// span is a fault; compare with the value, or use `saturating_add`.
+    /// Longer than every span: "no limit". To add this value to an instant or a span is an error in
+    /// the program. Compare with the value, or use `saturating_add`.
     pub const MAX: Duration = Duration(u64::MAX);
-    /// The longest span that is read from files or computed from a fraction:
-    /// 100 years of 365 days.
+    /// The longest span in files or from fractions: 100 years of 365 days.
     pub const LONGEST: Duration = Duration(100 * 365 * 86_400 * 1_000_000_000);
 
-    /// A span of `nanoseconds`.
+    /// Creates a span of `nanoseconds`.
     pub const fn from_nanos(nanoseconds: u64) -> Duration {
         Duration(nanoseconds)
     }
-    /// A span of `microseconds`.
+    /// Creates a span of `microseconds`.
     ///
     /// # Panics
     /// If the span exceeds 584 years.
@@ -108,7 +105,7 @@ impl Duration {
             None => panic!("from_micros: the span exceeds 2^64 ns"),
         }
     }
-    /// A span of `milliseconds`.
+    /// Creates a span of `milliseconds`.
     ///
     /// # Panics
     /// If the span exceeds 584 years.
@@ -119,7 +116,7 @@ impl Duration {
             None => panic!("from_millis: the span exceeds 2^64 ns"),
         }
     }
-    /// A span of `seconds`.
+    /// Creates a span of `seconds`.
     ///
     /// # Panics
     /// If the span exceeds 584 years.
@@ -130,43 +127,43 @@ impl Duration {
             None => panic!("from_secs: the span exceeds 2^64 ns"),
         }
     }
-    /// The nearest whole nanosecond to `milliseconds`. Negative values and NaN
-    /// become zero; values above [`Duration::LONGEST`] become that.
+    /// Creates a span of `milliseconds`, rounded to nanoseconds. Negative values and NaN become
+    /// zero; values above [`Duration::LONGEST`] become `LONGEST`.
     pub fn from_millis_f64(milliseconds: f64) -> Duration {
         Duration::from_nanos_f64(milliseconds * 1e6)
     }
-    /// The nearest whole nanosecond to `seconds`. Negative values and NaN become
-    /// zero; values above [`Duration::LONGEST`] become that.
+    /// Creates a span of `seconds`, rounded to nanoseconds. Negative values and NaN become zero;
+    /// values above [`Duration::LONGEST`] become `LONGEST`.
     pub fn from_secs_f64(seconds: f64) -> Duration {
         Duration::from_nanos_f64(seconds * 1e9)
     }
-    /// The nearest whole nanosecond, between zero and [`Duration::LONGEST`].
+    /// Creates a span, rounded to nanoseconds, between zero and [`Duration::LONGEST`].
     #[inline]
     pub(crate) fn from_nanos_f64(nanoseconds: f64) -> Duration {
-        // A cast of a negative number or of NaN gives 0, one of infinity `u64::MAX`.
+        // The cast turns a negative number or NaN into 0, and infinity into `u64::MAX`.
         Duration((nanoseconds.round() as u64).min(Duration::LONGEST.0))
     }
-    /// Nanoseconds.
+    /// Returns the span in nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
-    /// Milliseconds.
+    /// Returns the span in milliseconds.
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
-    /// Seconds.
+    /// Returns the span in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// This span less `other`, or zero.
+    /// Returns this span minus `other`, at least zero.
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
     }
-    /// This span and `other`, at most [`Duration::MAX`].
+    /// Returns this span plus `other`, at most [`Duration::MAX`].
     pub const fn saturating_add(self, other: Duration) -> Duration {
         Duration(self.0.saturating_add(other.0))
     }
-    /// `factor` times this span, at most [`Duration::MAX`].
+    /// Returns `factor` times this span, at most [`Duration::MAX`].
     pub const fn saturating_mul(self, factor: u64) -> Duration {
         Duration(self.0.saturating_mul(factor))
     }
@@ -286,6 +283,7 @@ impl fmt::Display for Duration {
 const TIME_UNITS: &[(&str, u64)] = &[
     ("NS", 1),
     ("US", 1_000),
+    // Greek capital mu: `to_uppercase` of the micro sign in "µs".
     ("ΜS", 1_000),
     ("MS", 1_000_000),
     ("S", 1_000_000_000),
@@ -293,8 +291,8 @@ const TIME_UNITS: &[(&str, u64)] = &[
     ("H", 3_600_000_000_000),
 ];
 
-/// Reads a span of time: `3.5ms`, `200us`, `8s`, `5min`, `1h`. The unit is
-/// required: a bare number of what? At most [`Duration::LONGEST`], 100 years.
+/// Reads a span of time: `3.5ms`, `200us`, `8s`, `5min`, `1h`. The unit is required, because a bare
+/// number could mean any unit. At most [`Duration::LONGEST`], 100 years.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
     let span = parse(text, TIME_UNITS, "ns, us, ms, s, min, h").map(Duration::from_nanos)?;
     if span > Duration::LONGEST {

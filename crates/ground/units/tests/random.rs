@@ -1,10 +1,10 @@
-//! Draws have the distributions that they are named after.
+//! Draws follow the distributions after which they are named.
 
 use fullstroke_units::{Duration, Seed};
 
 const DRAWS: usize = 40_000;
 
-/// Mean and standard deviation.
+/// Returns the mean and the standard deviation.
 fn moments(draws: &[f64]) -> (f64, f64) {
     let mean = draws.iter().sum::<f64>() / draws.len() as f64;
     let squares = draws.iter().map(|draw| (draw - mean).powi(2)).sum::<f64>();

@@ -1,5 +1,5 @@
-//! Prints the disks of a parameter file and what was lost:
-//! `cargo run --release --example import -- FILE`.
+//! Prints the disks of a parameter file, and the losses of the import: `cargo run --release
+//! --example import -- FILE`.
 
 use fullstroke_disksim::{Options, import};
 use fullstroke_drive::{Geometry, Model};

@@ -1,30 +1,28 @@
-//! Why a file could not be imported, and what an import left behind.
+//! The errors and the losses of an import.
 
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// A parameter file that cannot be used: where, what was found there, and what
-/// was expected.
+/// An unusable parameter file: the place, the text found and the text expected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{key}found {found}; expected {expected}", place(.file, *.line), key = quoted(.key))]
 pub struct ImportError {
-    /// The file that holds the offending text; an included one, where it is.
+    /// File with the error; an included file, if the error is there.
     pub file: PathBuf,
-    /// Its line, counted from 1; 0 where the whole file is meant.
+    /// Line, counted from 1; 0 for the whole file.
     pub line: u32,
-    /// Dotted path of the key, such as `Layout Model.Zones[3].slips`; empty
-    /// where none is concerned.
+    /// Dotted path of the key, such as `Layout Model.Zones[3].slips`; empty without a key.
     pub key: String,
-    /// What kind of mistake it is.
+    /// Kind of the error.
     pub kind: ErrorKind,
-    /// What stands there.
+    /// Text or value in the file.
     pub found: String,
-    /// What should, and how to mend it.
+    /// Expected text or value, and the remedy.
     pub expected: String,
 }
 
-/// The kinds of mistakes in parameter files.
+/// The kinds of errors in parameter files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// A file cannot be read.
@@ -33,32 +31,32 @@ pub enum ErrorKind {
     Syntax,
     /// A file includes itself, directly or through others.
     SourceCycle,
-    /// Larger or more deeply nested than any honest file.
+    /// Larger or more deeply nested than any genuine file.
     TooLarge,
-    /// A required key is not there.
+    /// A required key is missing.
     MissingKey,
     /// A key that the block does not have (strict import only).
     UnknownKey,
-    /// A value of another type than the key wants.
+    /// A value of the wrong type.
     WrongType,
-    /// A value of the right type that cannot be.
+    /// A value of the right type that is out of range.
     WrongValue,
     /// Addresses or places of a layout overlap, leave holes, or do not fit.
     Layout,
-    /// A seek file that does not hold what it says.
+    /// A seek file whose contents contradict its header or are malformed.
     SeekFile,
-    /// No disk of the wanted name.
+    /// No disk with the wanted name.
     NoDisk,
-    /// Something that DiskSim has and this reader does not.
+    /// A feature of DiskSim that this reader lacks.
     Unsupported,
 }
 
-/// Something that could not be carried over exactly.
+/// A property that could not be imported exactly.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Loss {
-    /// The key in the parameter file.
+    /// Key in the parameter file.
     pub key: String,
-    /// What it said, and what has become of it.
+    /// Value in the file, and its substitute.
     pub what: String,
 }
 
@@ -72,7 +70,7 @@ impl Loss {
 }
 
 impl ImportError {
-    /// An error about a whole file.
+    /// Creates an error for a whole file.
     pub(crate) fn whole(
         kind: ErrorKind,
         file: &Path,

@@ -1,22 +1,22 @@
-//! The keys of a block, with their types checked.
+//! Reads the keys of a block and checks their types.
 
 use crate::error::{ErrorKind, ImportError, Loss};
 use crate::grammar::{Block, Content, Document, Parameter, Place, Value};
 use std::sync::Arc;
 
-/// Longest lists of unknown keys that are spelled out.
+/// Largest number of unknown keys that are listed.
 const MAX_UNKNOWN: usize = 100;
 
-/// A block whose keys are being read.
+/// A block whose keys are read.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'a> {
     pub(crate) document: &'a Document,
     pub(crate) block: &'a Block,
-    /// Path of the block, with a dot at the end unless it is empty.
+    /// Path of the block, with a dot at the end unless the path is empty.
     prefix: &'a str,
 }
 
-/// A value, where it stands, and its path.
+/// A value with its document and its path.
 #[derive(Clone)]
 pub(crate) struct Found<'a> {
     pub(crate) document: &'a Document,
@@ -33,7 +33,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The path of a key.
+    /// Returns the path of a key.
     pub(crate) fn path(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)
     }
@@ -65,8 +65,8 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Complains about keys that are not `known`: as an error where `strict`,
-    /// as losses otherwise.
+    /// Checks that all keys are `known`. An unknown key is an error with `strict`, otherwise a
+    /// loss.
     pub(crate) fn only(
         &self,
         known: &[&str],
@@ -117,7 +117,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The most similar of the known keys, if any is similar.
+/// Returns the most similar known key, if one is similar enough.
 fn nearest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
     let near = known
         .iter()
@@ -142,7 +142,7 @@ impl<'a> Found<'a> {
         self.error(ErrorKind::WrongType, self.value.describe(), expected)
     }
 
-    /// An element of a list.
+    /// Returns an element of a list.
     pub(crate) fn element(&self, index: usize, value: &'a Value) -> Found<'a> {
         Found {
             document: self.document,
@@ -161,7 +161,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// A whole number from `least` to `most`.
+    /// Returns the value as an integer from `least` to `most`.
     pub(crate) fn within(&self, least: i64, most: i64) -> Result<i64, ImportError> {
         let number = self.integer()?;
         if (least..=most).contains(&number) {
@@ -174,12 +174,12 @@ impl<'a> Found<'a> {
         Err(self.error(ErrorKind::WrongValue, number.to_string(), expected))
     }
 
-    /// A whole number that fits 32 bits.
+    /// Returns the value as an integer from 0 to 2^32 - 2.
     pub(crate) fn unsigned(&self) -> Result<u32, ImportError> {
         Ok(self.within(0, i64::from(u32::MAX - 1))? as u32)
     }
 
-    /// A whole number of sectors, blocks or the like.
+    /// Returns the value as a number of sectors, blocks or the like.
     pub(crate) fn amount(&self) -> Result<u64, ImportError> {
         Ok(self.within(0, 1 << 53)? as u64)
     }
@@ -192,7 +192,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// A time in milliseconds, 0 or more.
+    /// Returns the value as a time in milliseconds, 0 or more.
     pub(crate) fn milliseconds(&self) -> Result<f64, ImportError> {
         let number = self.number()?;
         if number >= 0.0 {
@@ -219,7 +219,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Each element of a list.
+    /// Returns each element of a list.
     pub(crate) fn elements(
         &self,
     ) -> Result<impl Iterator<Item = Found<'a>> + use<'a>, ImportError> {
@@ -231,7 +231,7 @@ impl<'a> Found<'a> {
             .map(move |(index, value)| list.element(index, value)))
     }
 
-    /// A block, given in place or by its name.
+    /// Returns a block, given in place or by its name.
     pub(crate) fn block(&self) -> Result<&'a Block, ImportError> {
         match &self.value.content {
             Content::Block(block) => Ok(block),

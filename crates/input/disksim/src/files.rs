@@ -1,18 +1,18 @@
-//! Where the text of files comes from.
+//! The sources of the files' text.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// Reads files by path: those of the file system, or of a table in memory.
+/// Reads files by path, from the file system or from memory.
 pub trait ReadFiles {
-    /// The whole of a file of at most `limit` bytes.
+    /// Returns the contents of a file of at most `limit` bytes.
     ///
     /// # Errors
-    /// When it cannot be read or is longer.
+    /// If the file cannot be read or is longer.
     fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>>;
 
-    /// A path that is the same for all spellings of one file.
+    /// Returns a path that is the same for all spellings of one file.
     fn identity(&self, path: &Path) -> PathBuf;
 }
 

@@ -1,30 +1,30 @@
-//! `dm_layout_g1`: zones, each with a sparing scheme that holds for all.
+//! `dm_layout_g1`: zones, with one sparing scheme for all zones.
 //!
-//! | scheme | spares | slips | carried over as |
+//! | scheme | spares | slips | imported as |
 //! |---|---|---|---|
-//! | 0 | none | within the zone | as they are |
+//! | 0 | none | within the zone | the slips |
 //! | 1 | tracks at the end of the zone; `slips` and `defects` count tracks | in the zone | `spares`, runs of slips |
 //! | 2 | sectors at the end of a cylinder | in the cylinder | `spares_per_cylinder` |
 //! | 3 | sectors at the end of a track | in the track | `spares_per_track` |
-//! | 4 | as 2, for remaps only | to the end of the zone | slips that cover them |
-//! | 5 | sectors in front of a cylinder | in the cylinder | slips that cover them |
-//! | 6 | as 5, for remaps only | to the end of the zone | slips that cover them |
+//! | 4 | as 2, for remaps only | to the end of the zone | slips over the spares |
+//! | 5 | sectors in front of a cylinder | in the cylinder | slips over the spares |
+//! | 6 | as 5, for remaps only | to the end of the zone | slips over the spares |
 //! | 7 | at the end of the disk | to the end of the zone | `spares` as many as slips |
 //! | 8 | at the end of a range of cylinders | in the range | `spares_per_cylinder` with a range |
 //! | 9 | at the end of the zone | in the zone | `spares` |
 //! | 10 | as 9, for remaps only | to the end of the zone | `spares`, and as many as slips |
 //!
-//! Meanings are those of the diskmodel manual and of the address maps of
-//! DiskSim 4.0 (`layout_g1`); where the two differ, a loss says so.
+//! The meanings are from the diskmodel manual and from the address maps of DiskSim 4.0
+//! (`layout_g1`). If the two differ, a loss reports it.
 
 use crate::error::{ErrorKind, ImportError, Loss};
 use crate::fields::{Fields, Found};
 use crate::layout::{Built, Disk, Layout, misfit};
 use fullstroke_drive::{Direction, RunConfig, SlipConfig, TrackOrder, ZoneConfig};
 
-/// Cylinders or ranges whose spares are covered one by one.
+/// Largest number of cylinders or ranges whose spares are covered one by one.
 const MAX_COVERED: u64 = 4_000_000;
-/// Sectors of one zone that live elsewhere.
+/// Largest number of remapped sectors of one zone.
 const MAX_REMAPPED: u64 = 1 << 20;
 
 const LAYOUT_KEYS: &[&str] = &[
@@ -48,7 +48,7 @@ const ZONE_KEYS: &[&str] = &[
     "defects",
 ];
 
-/// What holds for all zones.
+/// The settings of all zones.
 struct Scheme {
     disk: Disk,
     mapping: i64,
@@ -205,7 +205,7 @@ impl Scheme {
                     format!("{number} kept; DiskSim 4.0 drops the fraction"),
                 ));
             }
-            // One skew is at most a revolution; negative ones lead.
+            // A skew is at most a revolution. A negative skew is a lead.
             Ok(if sectors < 0.0 {
                 sectors.rem_euclid(length)
             } else {
@@ -238,7 +238,7 @@ impl Scheme {
         Ok(slips)
     }
 
-    /// Slips as they are given, each of one sector.
+    /// Copies the slips of the file, each with one sector.
     fn slip(
         &self,
         fields: &Fields<'_>,
@@ -268,7 +268,7 @@ impl Scheme {
         Ok(())
     }
 
-    /// Spares and slips, by scheme.
+    /// Sets spares and slips, by scheme.
     fn spare(
         &self,
         fields: &Fields<'_>,
@@ -342,8 +342,7 @@ impl Scheme {
         )
     }
 
-    /// Covers the spares of each range with slips, so that no address falls on
-    /// them.
+    /// Covers the spares of each range with slips, so that no address falls on a spare.
     fn cover(
         &self,
         fields: &Fields<'_>,
@@ -361,7 +360,7 @@ impl Scheme {
         } else {
             zone.slips.len() as u64
         };
-        // A range that the zone's end cuts short has no spares.
+        // A range that is cut off by the end of the zone has no spares.
         for number in 0..zone.total / range {
             let (start, end) = (number * range, (number + 1) * range);
             let first = zone.slips.partition_point(|&slip| slip < start);
@@ -405,7 +404,7 @@ impl Scheme {
         Ok(())
     }
 
-    /// Addresses of a zone.
+    /// Returns the number of addresses of a zone.
     fn lbns(
         &self,
         fields: &Fields<'_>,
@@ -422,7 +421,7 @@ impl Scheme {
         lbns.ok_or_else(|| self.too_many(fields, zone))
     }
 
-    /// Defects that live elsewhere, as far as that place is free.
+    /// Remaps defective sectors, as far as their replacements are free.
     fn remap(
         &self,
         fields: &Fields<'_>,
@@ -475,7 +474,7 @@ impl Scheme {
     }
 }
 
-/// Where the spares of a range lie, and whether slips use them.
+/// The place of the spares of a range, and the use of spares by slips.
 #[derive(Clone, Copy)]
 struct Cover {
     /// Cylinders of a range.
@@ -485,7 +484,7 @@ struct Cover {
 }
 
 impl Cover {
-    /// Spares at the end of each range of so many cylinders.
+    /// Spares at the end of each range of `range` cylinders.
     fn behind(range: u64, slip_in: bool) -> Cover {
         Cover {
             range,
@@ -494,7 +493,7 @@ impl Cover {
         }
     }
 
-    /// Spares at the beginning of each range.
+    /// Spares at the start of each range.
     fn in_front(range: u64, slip_in: bool) -> Cover {
         Cover {
             range,
@@ -504,8 +503,8 @@ impl Cover {
     }
 }
 
-/// Adds runs of `left` good sectors from `edge` on: upward from `Ok`, downward
-/// from `Err`; `slips` are the others.
+/// Adds runs of `left` good sectors, starting at `edge`: upward for `Ok`, downward for `Err`. The
+/// sectors in `slips` are not good.
 fn unused(runs: &mut Vec<(u64, u64)>, slips: &[u64], mut left: u64, edge: Result<u64, u64>) {
     let mut at = edge.unwrap_or_else(|end| end);
     while left > 0 {
@@ -527,7 +526,7 @@ fn unused(runs: &mut Vec<(u64, u64)>, slips: &[u64], mut left: u64, edge: Result
             runs.push((start, sectors));
         }
         left -= sectors;
-        // The next sector is a slip, or nothing is left.
+        // The next sector is a slip, or no sectors are left.
         at = if edge.is_ok() {
             start + sectors + 1
         } else {
@@ -544,9 +543,9 @@ fn one_or_run(start: u64, sectors: u64) -> SlipConfig {
     }
 }
 
-/// Which sectors of a zone carry an address.
+/// The sectors of a zone that carry an address.
 struct Carried {
-    /// Start, length, and slipped sectors before.
+    /// Start, length, and number of slipped sectors before the run.
     runs: Vec<(u64, u64, u64)>,
     /// Sectors and addresses of a range.
     range: (u64, u64),
@@ -579,7 +578,7 @@ impl Carried {
         }
     }
 
-    /// Slipped sectors before `sector`.
+    /// Returns the number of slipped sectors before `sector`.
     fn slipped(&self, sector: u64) -> u64 {
         let behind = self.runs.partition_point(|run| run.0 < sector);
         behind.checked_sub(1).map_or(0, |index| {
@@ -599,7 +598,7 @@ impl Carried {
     }
 }
 
-/// Two cylinders, the first from its last surface to its first.
+/// Returns the runs of two cylinders; the first cylinder runs from its last surface to its first.
 fn odd_runs(surfaces: u32) -> Vec<RunConfig> {
     let run = |surface, first_cylinder| RunConfig {
         surface,

@@ -1,17 +1,16 @@
 //! `dm_layout_g4`: a tree of track patterns.
 //!
-//! `TP` lists patterns `low, high, sectors per track`: addresses lie on the
-//! sectors from `low` to `high` of a track. `IDX` lists nodes, each a list of
-//! entries, the last node the root. An entry says where its child begins,
-//! relative to its parent (`lbn`, `cyl`, `off` in revolutions), the size of one
-//! instance of the child (`len`, `cyllen`), the angle from one instance to the
-//! next (`alen`), and what all instances cover (`runlen`, `cylrunlen`, negative
-//! where they proceed outward). The child is a pattern, then with a head, or
-//! another node.
+//! `TP` lists patterns `low, high, sectors per track`: addresses lie on the sectors from `low` to
+//! `high` of a track. `IDX` lists nodes, each a list of entries; the last node is the root. An
+//! entry describes instances of a child. `lbn`, `cyl` and `off` (in revolutions) are the start of
+//! the first instance, relative to the parent. `len` and `cyllen` are the size of one instance.
+//! `alen` is the angle from one instance to the next. `runlen` and `cylrunlen` are the size of all
+//! instances; `cylrunlen` is negative if the instances proceed outward. The child is a pattern with
+//! a head, or another node.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `tree.rs` | the tree as the file has it, checked |
+//! | `tree.rs` | the tree of the file, checked |
 //! | `pieces.rs` | a node as runs of tracks in address order |
 //! | `zones.rs` | the tree as zones that do not overlap |
 

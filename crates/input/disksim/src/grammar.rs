@@ -1,4 +1,4 @@
-//! The grammar of parameter files, as a tree whose nodes know their places.
+//! The grammar of parameter files, as a tree whose nodes have places.
 //!
 //! ```text
 //! file   = { block | "instantiate" list "as" name | "topology" place }
@@ -8,10 +8,10 @@
 //! place  = type name list
 //! ```
 //!
-//! `#` begins a comment. `source FILE` stands for the text of that file,
-//! wherever it occurs; its path is relative to the including file. The type of
-//! a block may be the name of an earlier one, whose keys it then inherits.
-//! Keys are one or more words; runs of blanks count as one.
+//! `#` begins a comment. `source FILE` is replaced by the text of the file, at any place. The path
+//! is relative to the including file. The type of a block may be the name of an earlier block; the
+//! block then inherits the keys of the earlier block. A key is one or more words; several blanks
+//! count as one.
 
 mod lexer;
 mod parser;
@@ -32,107 +32,107 @@ pub struct Place {
     pub line: u32,
 }
 
-/// A parameter file together with all that it includes.
+/// A parameter file together with all included files.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
-    /// The file itself, then each included one.
+    /// The file itself, then each included file.
     pub files: Vec<PathBuf>,
-    /// What stands at the top level, in order.
+    /// Items at the top level, in order.
     pub items: Vec<Item>,
-    /// Every block that has a name, nested ones included.
+    /// All blocks with names, including nested blocks.
     pub named: BTreeMap<String, Arc<Block>>,
-    /// What was read but has no effect, such as a second definition.
+    /// Notes on text without effect, such as a second definition.
     pub notes: Vec<(Place, String)>,
 }
 
-/// Something at the top level.
+/// An item at the top level.
 #[derive(Clone, Debug)]
 pub enum Item {
-    /// A block and its definition.
+    /// Definition of a block.
     Block(Arc<Block>),
     /// Components made from a block.
     Instantiate {
-        /// Their names.
+        /// Names of the components.
         names: Vec<String>,
-        /// The block's name.
+        /// Name of the block.
         of: String,
-        /// Where.
+        /// Place of the item.
         at: Place,
     },
-    /// How components are connected.
+    /// Connections of components.
     Topology(Topology),
 }
 
 /// Keys and values under a type.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// The type; that of the ancestor, where keys are inherited.
+    /// Type of the block. If keys are inherited: type of the ancestor.
     pub kind: String,
-    /// The name, if it has one.
+    /// Name of the block; `None` for a block without a name.
     pub name: Option<String>,
-    /// Keys in order, inherited ones last.
+    /// Keys in order; inherited keys are last.
     pub parameters: Vec<Parameter>,
-    /// Where it begins.
+    /// Start of the block.
     pub at: Place,
 }
 
 /// One key of a block.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// The key.
+    /// Name of the key.
     pub key: String,
-    /// Its value.
+    /// Value of the key.
     pub value: Arc<Value>,
-    /// Where the key stands.
+    /// Place of the key.
     pub at: Place,
 }
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Clone, Debug)]
 pub struct Value {
-    /// What it is.
+    /// Content of the value.
     pub content: Content,
-    /// Where it begins.
+    /// Start of the value.
     pub at: Place,
 }
 
 /// The kinds of values.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// A whole number, decimal or after `0x`.
+    /// An integer, decimal or after `0x`.
     Integer(i64),
     /// Any other number.
     Float(f64),
     /// A word: a name, a path, a choice.
     Word(String),
-    /// Values in brackets, ranges expanded.
+    /// Values in brackets; ranges are expanded.
     List(Vec<Value>),
     /// A block.
     Block(Arc<Block>),
-    /// A component and what is below it.
+    /// A component with the components below.
     Topology(Topology),
 }
 
-/// A component and those below it.
+/// A component with the components below.
 #[derive(Clone, Debug)]
 pub struct Topology {
-    /// Its type.
+    /// Type of the component.
     pub kind: String,
-    /// Its name.
+    /// Name of the component.
     pub name: String,
-    /// What is connected below.
+    /// Components connected below.
     pub below: Vec<Value>,
 }
 
 impl Document {
-    /// The file of a place.
+    /// Returns the file of a place.
     pub fn file(&self, place: Place) -> &Path {
         self.files
             .get(place.file as usize)
             .map_or(Path::new(""), PathBuf::as_path)
     }
 
-    /// An error at a place.
+    /// Creates an error at a place.
     pub(crate) fn error(
         &self,
         kind: ErrorKind,
@@ -153,7 +153,7 @@ impl Document {
 }
 
 impl Value {
-    /// The value in a few words, for messages.
+    /// Returns the value in a few words, for messages.
     pub(crate) fn describe(&self) -> String {
         match &self.content {
             Content::Integer(number) => number.to_string(),
@@ -166,7 +166,7 @@ impl Value {
     }
 }
 
-/// The beginning of a word that may be of any length.
+/// Returns a word, shortened for messages.
 pub(crate) fn shortened(word: &str) -> String {
     match word.char_indices().nth(60) {
         None => word.to_owned(),

@@ -1,4 +1,4 @@
-//! From a parameter file to drives.
+//! Imports the drives of a parameter file.
 
 use crate::electronics::{Bus, Electronics};
 use crate::error::{ErrorKind, ImportError, Loss};
@@ -33,51 +33,50 @@ const MECHANICS_KEYS: &[&str] = &[
     "Rotation speed (in rpms)",
     "Percent error in rpms",
 ];
-/// Surfaces of a disk; more are a mistake.
+/// Largest number of surfaces of a disk.
 const MAX_SURFACES: i64 = 256;
-/// Cylinders of a disk: its seek curve is tabulated for each distance.
+/// Largest number of cylinders of a disk. The seek curve is a table with one entry per distance.
 const MAX_CYLINDERS: i64 = 1 << 22;
 
 /// A disk of a parameter file.
 #[derive(Clone, Debug, Serialize)]
 pub struct Imported {
-    /// The name of its block.
+    /// Name of the disk's block.
     pub name: String,
     /// Geometry, mechanics and queue.
     pub config: DriveConfig,
-    /// Buffer, overheads, bus and scheduler, as the file has them. Default where
-    /// the file describes mechanics only.
+    /// Buffer, overheads, bus and scheduler, with the values of the file. Default values if the
+    /// file describes mechanics only.
     pub electronics: Electronics,
-    /// What could not be carried over exactly.
+    /// Properties that could not be imported exactly.
     pub losses: Vec<Loss>,
 }
 
-/// Reads the disks of a `.parv`, `.diskspecs` or `.model` file: those that the
-/// file instantiates, or all if it instantiates none; or only the one whose
-/// block or component is called so. Unknown keys are losses unless they are to
-/// be errors.
+/// Reads the disks of a `.parv`, `.diskspecs` or `.model` file: the disks that the file
+/// instantiates, or all disks if it instantiates none. With a name in `options`, only the disk with
+/// this block or component name. Unknown keys are losses or, in a strict import, errors.
 ///
 /// # Errors
-/// Names file, line and key, what was found and what was expected.
+/// Names the file, line and key, the text found and the text expected.
 pub fn import(path: &Path, options: &Options) -> Result<Vec<Imported>, ImportError> {
     import_from(&FileSystem, path, options)
 }
 
-/// How a file is imported.
+/// The options of an import.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
-    /// Only the disk whose block or component is called so.
+    /// Name of the block or component of the only disk to import; `None` = all.
     pub name: Option<String>,
-    /// Unknown keys are errors.
+    /// True to treat unknown keys as errors.
     pub strict: bool,
-    /// What the numbers are taken to mean.
+    /// Interpretation of the numbers.
     pub reading: Reading,
 }
 
-/// The same from files that need not be on a disk.
+/// Like [`import`], from any source of files.
 ///
 /// # Errors
-/// As [`import`].
+/// As for [`import`].
 pub fn import_from(
     files: &dyn ReadFiles,
     path: &Path,
@@ -97,15 +96,15 @@ pub fn import_from(
         .collect()
 }
 
-/// A parameter file and all that it includes, as a tree.
+/// Parses a parameter file and all included files.
 ///
 /// # Errors
-/// Where the text does not follow the grammar or a file cannot be read.
+/// If the text does not follow the grammar, or if a file cannot be read.
 pub fn document(files: &dyn ReadFiles, path: &Path) -> Result<Document, ImportError> {
     grammar::parse(files, path)
 }
 
-/// Blocks of disks, each with the name of a component made from it.
+/// Blocks of disks, each with the name of a component made from the block.
 type Wanted = Vec<(Arc<Block>, Option<String>)>;
 
 fn wanted(document: &Document, path: &Path, name: Option<&str>) -> Result<Wanted, ImportError> {
@@ -122,6 +121,7 @@ fn wanted(document: &Document, path: &Path, name: Option<&str>) -> Result<Wanted
             _ => None,
         });
         let mut seen = BTreeSet::new();
+        // A second definition of a name has no effect, so only the first block counts.
         let named = blocks.filter(|block| seen.insert(block.name.clone()));
         disks.extend(named.map(|block| {
             let own = block
@@ -131,7 +131,7 @@ fn wanted(document: &Document, path: &Path, name: Option<&str>) -> Result<Wanted
                 .and_then(|names| names.first());
             (Arc::clone(block), own.cloned())
         }));
-        // Models by themselves count only where no disk uses them.
+        // Blocks of models count only if there are no blocks of disks.
         if !disks.is_empty() {
             break;
         }
@@ -337,7 +337,7 @@ impl Import<'_> {
         })
     }
 
-    /// The file from which each number comes.
+    /// Returns the source file of each number.
     fn sources(&self, fields: &Fields<'_>, layout: &Layout) -> BTreeMap<String, String> {
         let source = |at| {
             format!(
@@ -363,7 +363,8 @@ impl Import<'_> {
         sources
     }
 
-    /// What the drive itself finds wrong with a layout, at the place of the zone.
+    /// Checks the layout with the drive's own geometry. An error is reported at the place of the
+    /// zone.
     fn check(
         &self,
         config: &DriveConfig,
@@ -391,7 +392,7 @@ impl Import<'_> {
         ))
     }
 
-    /// The bus that a component hangs on, with what it loses.
+    /// Reads the bus of a component, and adds the losses.
     fn bus(
         &self,
         instance: Option<&str>,
@@ -420,6 +421,7 @@ impl Import<'_> {
             losses.push(Loss::new("", what));
             return Ok(None);
         };
+        // The topology may name a component without an `instantiate`; the bus is then unknown.
         let Some(block_of_bus) = block(&bus.name) else {
             return Ok(None);
         };
@@ -444,14 +446,14 @@ impl Import<'_> {
     }
 }
 
-/// What stands above a component.
+/// The bus and the controller above a component.
 #[derive(Clone, Copy, Default)]
 struct Above<'t> {
     bus: Option<&'t Topology>,
     controller: Option<&'t str>,
 }
 
-/// The nearest bus and controller above a component.
+/// Returns the nearest bus and controller above a component.
 fn above<'t>(topology: &'t Topology, instance: &str, mut so_far: Above<'t>) -> Option<Above<'t>> {
     if topology.name == instance {
         return Some(so_far);
@@ -470,7 +472,7 @@ fn above<'t>(topology: &'t Topology, instance: &str, mut so_far: Above<'t>) -> O
         })
 }
 
-/// Revolutions a minute; an error of the speed is dropped.
+/// Returns the revolutions per minute. A speed error is dropped with a loss.
 fn rotation_speed(fields: &Fields<'_>, losses: &mut Vec<Loss>) -> Result<f64, ImportError> {
     let speed = fields.required("Rotation speed (in rpms)")?;
     let rpm = speed.number()?;
@@ -491,7 +493,7 @@ fn rotation_speed(fields: &Fields<'_>, losses: &mut Vec<Loss>) -> Result<f64, Im
     Ok(rpm)
 }
 
-/// Disks that hang on a bus, not those behind another one.
+/// Returns the number of disks on a bus, without those behind another bus.
 fn disks_below(bus: &Topology) -> u32 {
     let disks = bus.below.iter().map(|value| match &value.content {
         Content::Topology(below) if below.kind == "disksim_bus" => 0,
@@ -518,7 +520,7 @@ fn access_time(fields: &Fields<'_>, losses: &mut Vec<Loss>) -> Result<(), Import
     }
 }
 
-/// Depth and discipline of the queue inside of the drive.
+/// Sets depth and discipline of the queue inside the drive.
 fn queue(electronics: &Electronics, config: &mut DriveConfig, losses: &mut Vec<Loss>) {
     let disk = &electronics.disk;
     config.queue.depth = u32::try_from(disk.queue_length).unwrap_or(1).max(1);

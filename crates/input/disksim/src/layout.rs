@@ -1,29 +1,29 @@
-//! What the layouts of DiskSim have in common.
+//! The common parts of DiskSim's layouts.
 
 use crate::error::{ErrorKind, ImportError, Loss};
 use crate::grammar::{Document, Place};
 use fullstroke_drive::{TrackOrder, ZoneConfig};
 
-/// The disk that a layout belongs to.
+/// The disk of a layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Disk {
     pub(crate) surfaces: u32,
-    /// Cylinders that a layout may use: one more than the file announces.
-    /// Extracted files count from 0 in places and from 1 in others, and
-    /// DiskSim 4.0 holds no layout against the announced number.
+    /// Number of cylinders that a layout may use: one more than the file announces. Extracted files
+    /// count sometimes from 0 and sometimes from 1, and DiskSim 4.0 does not compare a layout with
+    /// the announced number.
     pub(crate) cylinders: u32,
-    /// Addresses, as the file says.
+    /// Number of addresses, according to the file.
     pub(crate) blocks: u64,
 }
 
-/// Where addresses lie.
+/// The places of addresses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
     pub(crate) order: TrackOrder,
     pub(crate) zones: Vec<Built>,
 }
 
-/// A zone, the addresses in it, and where it was described.
+/// A zone with its number of addresses and its place in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Built {
     pub(crate) config: ZoneConfig,
@@ -39,8 +39,8 @@ impl Layout {
             .fold(0, u64::saturating_add)
     }
 
-    /// The cylinders of a disk that announces so many: one more where the
-    /// layout uses the one behind the last.
+    /// Returns the number of cylinders of a disk that announces `announced`. The result is larger
+    /// if the layout uses the cylinder behind the last.
     pub(crate) fn cylinders(&self, announced: u32, losses: &mut Vec<Loss>) -> u32 {
         let used = self
             .zones
@@ -54,8 +54,7 @@ impl Layout {
         used.max(announced)
     }
 
-    /// Cuts the layout at the number of blocks that the file announces, and
-    /// leaves out zones in which no address is left.
+    /// Cuts the layout to the announced number of blocks, and drops zones without addresses.
     pub(crate) fn cut(&mut self, blocks: u64, losses: &mut Vec<Loss>) {
         self.zones.retain(|zone| zone.lbns > 0);
         let held = self.lbns();
@@ -76,6 +75,7 @@ impl Layout {
         losses.push(Loss::new("Block count", what));
         while let Some(last) = self.zones.last_mut() {
             if surplus < last.lbns {
+                // The surplus becomes spares, so the sectors keep their places without addresses.
                 last.config.spares += surplus;
                 last.lbns -= surplus;
                 assert_eq!(
@@ -91,7 +91,7 @@ impl Layout {
     }
 }
 
-/// An error of kind [`ErrorKind::Layout`].
+/// Creates an error of kind [`ErrorKind::Layout`].
 pub(crate) fn misfit(
     document: &Document,
     at: Place,

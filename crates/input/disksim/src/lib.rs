@@ -1,6 +1,5 @@
-//! Readers for the parameter files of DiskSim 4.0: the disks that they
-//! describe, as drive files of our own, and a list of what could not be carried
-//! over.
+//! Readers for the parameter files of DiskSim 4.0. They convert the described disks into drive
+//! files of this project, and list the properties that could not be converted.
 //!
 //! ```no_run
 //! use fullstroke_disksim::{Options, import};
@@ -13,21 +12,21 @@
 //! # Ok::<(), fullstroke_disksim::ImportError>(())
 //! ```
 //!
-//! In the order in which a file passes:
+//! In the order of processing:
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `files.rs` | where the text comes from |
+//! | `files.rs` | the sources of the text |
 //! | `grammar/` | blocks, lists, ranges, inheritance, `source`, as a tree with places |
-//! | `fields.rs` | the keys of a block, with their types checked |
-//! | `import.rs` | `.parv`, `.diskspecs` and `.model`: which disks, and their parts |
+//! | `fields.rs` | the keys of a block, with checked types |
+//! | `import.rs` | `.parv`, `.diskspecs` and `.model`: the disks, and their parts |
 //! | `electronics.rs` | buffer, overheads, scheduler, bus |
 //! | `seek.rs` | seek files and formulas |
 //! | `g1.rs` | layouts by zones and sparing schemes |
 //! | `g4/` | layouts as a tree of track patterns |
-//! | `layout.rs` | what layouts have in common |
-//! | `reading.rs` | the rules and constants that stand in no file |
-//! | `rules.rs` | what the numbers are taken to mean by them |
+//! | `layout.rs` | the common parts of layouts |
+//! | `reading.rs` | the rules and constants that are in no file |
+//! | `rules.rs` | the interpretation of the numbers by these rules |
 
 mod electronics;
 mod error;

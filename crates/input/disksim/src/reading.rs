@@ -1,30 +1,30 @@
-//! What the numbers of a file are taken to mean: rules and constants that stand
-//! in no file, each of which can be changed or switched off.
+//! The interpretation of a file's numbers: rules and constants that are in no file. Each rule can
+//! be changed or switched off.
 
 use thiserror::Error;
 
-/// A struct of numbers, and the table of them.
+/// Declares a struct of numbers, and the table of these numbers.
 macro_rules! rules {
     ($($(#[doc = $doc:literal])* $field:ident: $default:literal, off $off:literal, tried $tried:expr;)*) => {
-        /// How a file's numbers are read. A rule is on or off as 1 or 0, unless
-        /// it is a constant.
+        /// The interpretation of a file's numbers. A rule is 1 (on) or 0 (off), unless it is a
+        /// constant.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub struct Reading {
             $($(#[doc = $doc])* pub $field: f64,)*
         }
 
         impl Default for Reading {
-            /// For the nearest answer to the disk that was measured.
+            /// Returns the rules whose answers are nearest to the measured disks.
             fn default() -> Reading {
                 Reading { $($field: $default,)* }
             }
         }
 
         impl Reading {
-            /// As the file is written, by the words of its keys' documentation.
+            /// The interpretation by the documentation of the keys alone.
             pub const AS_WRITTEN: Reading = Reading { $($field: $off,)* };
 
-            /// Every rule.
+            /// All rules.
             pub const RULES: &[Rule] = &[$(Rule {
                 name: stringify!($field),
                 summary: concat!($($doc),*),
@@ -40,17 +40,17 @@ macro_rules! rules {
 /// One rule or constant of a [`Reading`].
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Its field in [`Reading`], and its name on the command line.
+    /// Name of the field in [`Reading`], and name on the command line.
     pub name: &'static str,
-    /// What it says.
+    /// Description of the rule.
     pub summary: &'static str,
-    /// The value with which it changes nothing.
+    /// Value without effect.
     pub off: f64,
-    /// Values among which a fit chooses.
+    /// Values for a fit to choose from.
     pub tried: &'static [f64],
-    /// Its value in a reading.
+    /// Returns the value in a reading.
     pub get: fn(&Reading) -> f64,
-    /// Gives it a value.
+    /// Sets the value in a reading.
     pub set: fn(&mut Reading, f64),
 }
 
@@ -83,32 +83,32 @@ rules! {
     streams_only: 1.0, off 0.0, tried [0.0, 1.0];
 }
 
-/// A rule that cannot be set.
+/// An invalid setting of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadingError {
     /// There is no rule of this name.
     #[error("there is no rule `{name}`; expected one of {known}")]
     NoRule {
-        /// The name.
+        /// Name in the setting.
         name: String,
-        /// The names of all rules.
+        /// Names of all rules.
         known: String,
     },
-    /// The value is no number from 0 to 1.
+    /// The value is not a number from 0 to 1.
     #[error("found `{setting}`; expected {name}=on, {name}=off or a number from 0 to 1")]
     NoValue {
-        /// The rule with its value, as given.
+        /// Setting as given: rule and value.
         setting: String,
-        /// The rule.
+        /// Name of the rule.
         name: String,
     },
 }
 
 impl Reading {
-    /// Gives a rule a value: `NAME=VALUE`, `NAME=on` or `NAME=off`.
+    /// Sets a rule: `NAME=VALUE`, `NAME=on` or `NAME=off`.
     ///
     /// # Errors
-    /// Says what is wrong: no such rule, or no number from 0 to 1.
+    /// If the rule is unknown, or if the value is not a number from 0 to 1.
     pub fn set(&mut self, setting: &str) -> Result<(), ReadingError> {
         let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
         let Some(rule) = Reading::RULES.iter().find(|rule| rule.name == name) else {
@@ -136,7 +136,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The rules that are not as in `other`, as `name=value`.
+    /// Returns the rules that differ from `other`, as `name=value`.
     pub fn differences(&self, other: &Reading) -> Vec<String> {
         let differs = Reading::RULES
             .iter()

@@ -1,9 +1,8 @@
-//! From the parameters of a file to a drive of ours: what they are taken to
-//! mean.
+//! Converts the parameters of a file to a drive, by the rules of a [`Reading`].
 //!
-//! The files were fitted to DiskSim, whose buffer is simpler than those of the
-//! disks. The rules here were found by holding measured disks against
-//! their files; VALIDATION.md says what each is worth.
+//! The files were fitted to DiskSim, whose buffer is simpler than the buffers of the disks. The
+//! rules were found by comparison of measured disks with their files. VALIDATION.md has the effect
+//! of each rule.
 
 use crate::electronics::{DiskKeys, Electronics};
 use crate::reading::Reading;
@@ -13,7 +12,7 @@ use fullstroke_drive::{
 };
 use fullstroke_units::Duration;
 
-/// Puts buffer, overheads and bus into the description.
+/// Sets buffer, overheads and bus of the description.
 pub(crate) fn apply(electronics: &Electronics, config: &mut DriveConfig, reading: &Reading) {
     let disk = &electronics.disk;
     config.electronics = overheads(electronics, reading);
@@ -28,7 +27,7 @@ pub(crate) fn apply(electronics: &Electronics, config: &mut DriveConfig, reading
     origins(electronics, config, switch_ms);
 }
 
-/// Says where each key comes from: the file, or a rule.
+/// Records the source of each key: the file, or a rule.
 fn origins(file: &Electronics, config: &mut DriveConfig, switch_ms: f64) {
     let source = config.sources.get("rpm").cloned().unwrap_or_default();
     for key in ["electronics", "buffer", "queue", "zero_latency"] {
@@ -87,10 +86,10 @@ fn origins(file: &Electronics, config: &mut DriveConfig, switch_ms: f64) {
     );
 }
 
-/// The head switch of an extracted file is often only the electronic one. The
-/// head must settle too, on another surface, and on its own after a write,
-/// whose element is not where the read element is. The track skew was laid out
-/// for that: it bounds the time from above.
+/// Adds the settling time of the head. The head switch of an extracted file is often only the
+/// electronic switch. The head must also settle: on another surface, and on its own surface after a
+/// write, because the write element and the read element have different positions. The track skew
+/// was designed for the settling time, and is therefore an upper bound.
 fn settling(config: &mut DriveConfig, reading: &Reading) {
     let revolution_ms = 60_000.0 / config.rpm;
     let skew_ms = |zone: &fullstroke_drive::ZoneConfig| {
@@ -127,7 +126,7 @@ fn overheads(electronics: &Electronics, reading: &Reading) -> ElectronicsConfig 
         after_read_ms: of_request(after_read),
         after_write_ms: of_request(after_write),
     };
-    // Who never leaves the bus need not come back.
+    // A drive that never leaves the bus has no reselection.
     let reselect = |ms: f64| {
         if disk.never_disconnect == 0 {
             scaled(ms)
@@ -180,8 +179,8 @@ fn overheads(electronics: &Electronics, reading: &Reading) -> ElectronicsConfig 
     }
 }
 
-/// The part of a write that must be in the buffer. A drive that leaves the bus
-/// before the data are sent begins with the first of them.
+/// Returns the share of a write that must be in the buffer before the write begins. A drive that
+/// leaves the bus before the data are sent begins with the first data.
 fn write_mark(disk: &DiskKeys, reading: &Reading) -> f64 {
     let begins_early = disk.extra_write_disconnect != 0 || reading.write_mark == 0.0;
     if begins_early {
@@ -191,7 +190,7 @@ fn write_mark(disk: &DiskKeys, reading: &Reading) -> f64 {
     }
 }
 
-/// A read without a seek, where it takes longer than the file says of misses.
+/// Returns the overhead of a read without a seek, if it exceeds the file's overhead of misses.
 fn in_place(
     disk: &DiskKeys,
     reading: &Reading,
@@ -255,7 +254,7 @@ fn buffer(disk: &DiskKeys, config: &DriveConfig, reading: &Reading) -> BufferCon
     }
 }
 
-/// Sectors of the shortest track.
+/// Returns the sectors of the shortest track.
 fn shortest_track(config: &DriveConfig) -> i64 {
     let shortest = |zone: &fullstroke_drive::ZoneConfig| match &zone.sectors_per_track {
         SectorsPerTrack::Same(sectors) => *sectors,

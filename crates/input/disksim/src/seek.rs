@@ -6,16 +6,16 @@ use crate::files::ReadFiles;
 use fullstroke_drive::SeekConfig;
 use std::path::Path;
 
-/// Bytes of a seek file.
+/// Largest size of a seek file in bytes.
 const MAX_BYTES: usize = 16 << 20;
-/// What begins the line that counts the points.
+/// Start of the line with the number of points.
 const HEADER: &str = "Seek distances measured:";
-/// Distances up to which a formula is tabulated one by one.
+/// Largest distance up to which a formula is tabulated for each distance.
 const DENSE: u32 = 4096;
-/// Further points of a formula.
+/// Number of further points of a formula.
 const SPARSE: u32 = 1024;
 
-/// The keys of a mechanical model that describe seeks.
+/// The keys of a mechanical model for seeks.
 pub(crate) const KEYS: &[&str] = &[
     "Seek type",
     "Average seek time",
@@ -27,7 +27,7 @@ pub(crate) const KEYS: &[&str] = &[
     "HPL seek equation values",
 ];
 
-/// The seek curve of a mechanical model, of a disk of `cylinders`.
+/// Returns the seek curve of a mechanical model, for a disk with `cylinders` cylinders.
 pub(crate) fn curve(
     files: &dyn ReadFiles,
     fields: &Fields<'_>,
@@ -77,7 +77,7 @@ pub(crate) fn curve(
     }
 }
 
-/// A curve through measured points.
+/// Returns a curve through measured points.
 fn points(points: Vec<(u32, f64)>) -> SeekConfig {
     SeekConfig::Points {
         points,
@@ -85,7 +85,7 @@ fn points(points: Vec<(u32, f64)>) -> SeekConfig {
     }
 }
 
-/// A seek takes some time; DiskSim allows none.
+/// Returns a time above 0, because a seek takes time here. DiskSim allows 0.
 fn positive(fields: &Fields<'_>, key: &str, losses: &mut Vec<Loss>) -> Result<f64, ImportError> {
     let found = fields.required(key)?;
     let ms = found.milliseconds()?;
@@ -96,7 +96,7 @@ fn positive(fields: &Fields<'_>, key: &str, losses: &mut Vec<Loss>) -> Result<f6
     Ok(1e-6)
 }
 
-/// Straight lines over the three numbers: the average stands for a third of the
+/// Returns straight lines through the three times. The average is the time for a third of the
 /// cylinders.
 fn linear(one: f64, average: f64, full: f64, cylinders: u32) -> Vec<(u32, f64)> {
     let third = cylinders / 3 + 1;
@@ -112,7 +112,7 @@ struct Formula {
     crossover: u32,
     short: (f64, f64),
     long: (f64, f64),
-    /// The time of one cylinder, where it has one of its own.
+    /// Time of a seek over one cylinder, if it does not follow the equation.
     single: Option<f64>,
 }
 
@@ -123,6 +123,7 @@ impl Formula {
             let found = format!("{} values", values.len());
             return Err(list.error(ErrorKind::WrongValue, found, "six"));
         };
+        // -1 means that the equation also holds for one cylinder.
         let single = if v6.number()? == -1.0 {
             None
         } else {
@@ -145,7 +146,7 @@ impl Formula {
         }
     }
 
-    /// The curve, with times of its own for the first few distances.
+    /// Returns the curve, with given times for the first distances.
     fn config(&self, first: Vec<f64>, cylinders: u32) -> SeekConfig {
         if first.is_empty() {
             return SeekConfig::TwoPiece {
@@ -170,9 +171,8 @@ impl Formula {
         points(table)
     }
 
-    /// Distances at which the formula is tabulated: every one below the
-    /// crossover as far as that is reasonable, and the ends of the straight
-    /// line behind it.
+    /// Returns the distances for the table. Below the crossover these are all distances up to a
+    /// limit, then samples. Behind the crossover, the two ends of the straight line are enough.
     fn distances(&self, from: u32, longest: u32) -> impl Iterator<Item = u32> {
         let curved = self.crossover.min(longest.saturating_add(1));
         let dense = from..curved.min(DENSE);
@@ -210,7 +210,7 @@ fn first_ten(list: &Found<'_>) -> Result<Vec<f64>, ImportError> {
     Ok(times)
 }
 
-/// The points of a file beside the one that names it.
+/// Reads the points of a seek file. Its path is relative to the file that names it.
 fn extracted(
     files: &dyn ReadFiles,
     fields: &Fields<'_>,
@@ -237,7 +237,7 @@ fn extracted(
     Ok(points(table))
 }
 
-/// DiskSim goes on along the last line beyond the last point; so does this.
+/// Extends the curve beyond the last point along the last line, as DiskSim does.
 fn extend(table: &mut Vec<(u32, f64)>, cylinders: u32, key: &str, losses: &mut Vec<Loss>) {
     let longest = cylinders.max(2) - 1;
     let [.., (d0, ms0), (d1, ms1)] = table[..] else {
@@ -257,13 +257,13 @@ fn extend(table: &mut Vec<(u32, f64)>, cylinders: u32, key: &str, losses: &mut V
     }
 }
 
-/// The points of a seek file: a line that counts them, then one line for each,
-/// `cylinders, milliseconds`, with further numbers behind at will (a standard
-/// deviation, a longest time): DiskSim 4.0 reads two and passes over the rest.
+/// Reads the points of a seek file. The first line has the number of points. Each further line has
+/// one point, `cylinders, milliseconds`. Further numbers may follow (a standard deviation, a
+/// longest time): DiskSim 4.0 reads two numbers and ignores the rest.
 ///
 /// # Errors
-/// Names the line of a point that is none, or that does not follow the one
-/// before, and the first line where the count is another.
+/// Names the line of a malformed point, or of a point that does not follow the previous one. If the
+/// number of points is wrong, names the first line.
 pub fn seek_file(path: &Path, text: &str) -> Result<Vec<(u32, f64)>, ImportError> {
     let fail = |line: usize, found: String, expected: &str| ImportError {
         file: path.to_owned(),
@@ -328,8 +328,8 @@ pub fn seek_file(path: &Path, text: &str) -> Result<Vec<(u32, f64)>, ImportError
     Ok(points)
 }
 
-/// A distance and its time; further numbers, such as a deviation and a longest
-/// time, may follow.
+/// Parses a distance and its time. Further numbers, such as a deviation and a longest time, may
+/// follow.
 fn point(line: &str) -> Option<(u32, f64)> {
     let mut parts = line.split(',').map(str::trim);
     let distance: u32 = parts.next()?.parse().ok()?;

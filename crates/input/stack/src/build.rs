@@ -1,4 +1,4 @@
-//! From a checked stack to layers and a source.
+//! Builds layers and sources from a checked stack.
 
 use crate::StackError;
 use crate::config::{Stack, digest};
@@ -29,35 +29,34 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What a stack needs to run once.
+/// A stack that is ready to run once.
 pub struct Run {
-    /// What each host has for itself: where its requests come from, and what they
-    /// pass.
+    /// The nodes of each host: the source of requests, and the layers that the requests pass.
     pub hosts: Vec<HostNodes>,
-    /// What is below all of them, at time 0.
+    /// The layers below all hosts, at time 0.
     pub layers: Branch,
-    /// What the volume amounts to.
+    /// Summary of the volume.
     pub summary: VolumeSummary,
 }
 
-/// What a volume amounts to.
+/// Size and redundancy of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VolumeSummary {
     /// The layouts, from the top: `raid0 of 2 x raid5 of 4`.
     pub layout: String,
-    /// Drives in all.
+    /// Number of drives.
     pub drives: usize,
-    /// Bytes that can be addressed.
+    /// Number of addressable bytes.
     #[serde(rename = "usable_bytes")]
     pub usable: Bytes,
-    /// Bytes of all drives together.
+    /// Number of bytes of all drives together.
     #[serde(rename = "raw_bytes")]
     pub raw: Bytes,
-    /// How many more drives may fail, whichever they are, without loss.
+    /// Number of further drives that may fail without data loss, in any combination.
     pub failures_survived: u32,
 }
 
-/// A drive, or a volume of members, as described.
+/// Description of a drive, or of a volume of members.
 #[derive(Clone)]
 pub(crate) enum VolumeSpec {
     Drive(Model, Tracks),
@@ -65,16 +64,17 @@ pub(crate) enum VolumeSpec {
         layout: &'static Entry<BuildLayout>,
         keys: Keys,
         members: Vec<VolumeSpec>,
-        /// Members that are rebuilt, and how fast.
+        /// Members to rebuild, and the speed limits.
         rebuild: RebuildKeys,
-        /// Whether members are told of each other's queues.
+        /// Coordination of the members' queues; `None` = members do not know each other's queues.
         coordination: Option<Coordination>,
-        /// The volume's path in the stack file, for errors.
+        /// Path of the volume in the stack file, for errors.
         path: String,
     },
 }
 
-/// The tracks with which requests of a host's layer end, if they do.
+/// Returns the tracks at whose boundaries requests of a host's layer end; `None` if the layer does
+/// not align.
 pub(crate) fn below_layer(
     layer: &HostConfig,
     tracks: impl FnOnce() -> Result<Arc<Boundaries>, UnknownTracks>,
@@ -91,8 +91,8 @@ pub(crate) fn below_layer(
     tracks().map(Some).map_err(advised)
 }
 
-/// What members are told somebody has to weigh, and what they weigh they have to be
-/// told.
+/// Checks that queue lengths are both sent and used. If the volume sends queue lengths to the
+/// members, a layer of the members must weigh them, and the other way round.
 fn check_coordination(
     told: Option<Coordination>,
     members: Option<&HostConfig>,
@@ -113,7 +113,7 @@ fn check_coordination(
     }
 }
 
-/// Keys of layouts that do not say where bytes lie.
+/// Keys of layouts that do not change the place of data.
 const RUNNING: [&str; 5] = [
     "dummy_parity_reads",
     "failed",
@@ -123,8 +123,11 @@ const RUNNING: [&str; 5] = [
 ];
 
 impl Run {
-    /// Of a stack; its file systems are aged if it is to be run, and not only checked.
+    /// Builds the run of a stack. File systems are aged only for a real run (`aged`), not for a
+    /// check.
     pub(crate) fn new(stack: &Stack, aged: bool) -> Result<Run, StackError> {
+        // The summary comes first: its errors concern the volume alone, with the line of the wrong
+        // key.
         let summary = stack.summary()?;
         let fail = |error: ConfigError| stack.document.error(error);
         let layers = stack.layers(aged)?;
@@ -155,7 +158,7 @@ impl Run {
         })
     }
 
-    /// An engine that runs it.
+    /// Returns an engine for this run.
     pub fn engine(self) -> Engine {
         let nodes = |host: HostNodes| {
             let source: Box<dyn Node> = host.source;
@@ -168,40 +171,40 @@ impl Run {
     }
 }
 
-/// What stands above the layers.
+/// The sender of requests above the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Above {
-    /// Those of the stack file.
+    /// The workloads of the stack file.
     Workloads,
-    /// Whoever comes.
+    /// Clients of a server.
     Clients,
 }
 
-/// What a stack needs to be served to clients.
+/// A stack that is ready to be served to clients.
 pub struct Service {
     /// The layers, at time 0.
     pub graph: Graph,
-    /// How the volume is nested, for whoever keeps its bytes.
+    /// Nesting of the volume, for the store of its bytes.
     pub shape: Shape,
-    /// What the volume amounts to.
+    /// Summary of the volume.
     pub summary: VolumeSummary,
 }
 
-/// The files of a stack whose host has programs.
+/// The files of a stack whose host runs programs.
 pub struct Files {
-    /// The file system as its programs find it: aged, and with the files that they need.
+    /// The file system at the start of the programs: aged, and with the programs' files.
     pub system: Box<dyn FileSystem>,
-    /// The tracks of the device below.
+    /// Tracks of the device below.
     pub tracks: Arc<Boundaries>,
-    /// Its addresses.
+    /// Capacity of the device.
     pub capacity: Sectors,
 }
 
 impl Stack {
-    /// The file system of the only host.
+    /// Returns the file system of the only host.
     ///
     /// # Errors
-    /// Several hosts, a host without files, a device without tracks.
+    /// If there are several hosts, a host without files, or a device without tracks.
     pub fn files(&self) -> Result<Files, StackError> {
         let refuse = |key: &str, message: &str| self.document.error(ConfigError::new(key, message));
         if self.hosts.is_some() {
@@ -235,8 +238,8 @@ impl Stack {
         })
     }
 
-    /// An engine that runs `source` above the host's block layer, or whatever is first
-    /// below the page cache, with what is below that, fresh.
+    /// Returns an engine that runs `source` directly below the page cache: above the host's block
+    /// layer or, without one, above the next layer. All layers are fresh.
     ///
     /// # Errors
     /// As for [`build`](Stack::build).
@@ -248,11 +251,11 @@ impl Stack {
         )))
     }
 
-    /// Layers, fresh, at time 0, and the shape of the bytes below them. Which
-    /// members are to be filled is for the bytes to say.
+    /// Returns fresh layers at time 0, and the shape of the bytes below. All members count as
+    /// filled, because only the stored bytes tell the members to fill.
     ///
     /// # Errors
-    /// The layout's, at the line of the key.
+    /// Errors of the layout, with the line of the key.
     pub fn serve(&self) -> Result<Service, StackError> {
         if self.hosts.is_some() {
             let message =
@@ -293,17 +296,17 @@ impl Stack {
         })
     }
 
-    /// How the volume's addresses lie on its drives, without layers.
+    /// Returns the map of the volume's addresses to its drives, without layers.
     ///
     /// # Errors
-    /// The layout's, at the line of the key.
+    /// Errors of the layout, with the line of the key.
     pub fn shape(&self) -> Result<Shape, StackError> {
         self.volume
             .shape()
             .map_err(|error| self.document.error(error))
     }
 
-    /// Keys of the file that put something between workload and volume, or between that and drives.
+    /// Returns the file's keys of layers between workload and volume, or between volume and drives.
     pub fn layers_beside_volume(&self) -> Vec<&'static str> {
         let keys = [
             "host",
@@ -318,12 +321,12 @@ impl Stack {
             .collect()
     }
 
-    /// The drives' models, in the order of the tree.
+    /// Returns the models of the drives, in the order of the tree.
     pub fn drives(&self) -> Vec<&Model> {
         self.volume.drives()
     }
 
-    /// Whether an array with gears stops platters.
+    /// Returns true if the volume contains an array with gears, which stops platters.
     pub fn has_gears(&self) -> bool {
         let volume = self
             .document
@@ -333,28 +336,28 @@ impl Stack {
         volume.is_some_and(crate::overrides::gears_within)
     }
 
-    /// Sixteen hexadecimal digits that differ where the bytes of two volumes lie
-    /// differently: layouts, their keys, capacities. Which members have failed
-    /// and who reads which copy do not count.
+    /// Returns sixteen hexadecimal digits for the places of the volume's bytes: layouts, their
+    /// keys, capacities. Two volumes with different places have different digits. Failed members
+    /// and the choice of copies for reads do not count.
     pub fn volume_digest(&self) -> String {
         digest(&self.volume.identity())
     }
 
-    /// The layers, from the host down; file systems in them are aged if they are to be run,
-    /// and not only checked.
+    /// Builds the layers, from the host down. File systems are aged only for a real run (`aged`),
+    /// not for a check.
     pub(crate) fn layers(&self, aged: bool) -> Result<Branch, StackError> {
         self.layers_over(&self.volume, Above::Workloads, aged)
     }
 
-    /// The same below clients, who have hosts of their own.
+    /// Builds the layers for clients, which have hosts of their own.
     pub(crate) fn layers_for_clients(&self) -> Result<Branch, StackError> {
         self.layers_over(&self.volume, Above::Clients, true)
     }
 
-    /// The members that are rebuilt from the beginning of a run.
+    /// Returns the members that are rebuilt from the start of a run.
     ///
     /// # Errors
-    /// The layout's, at the line of the key.
+    /// Errors of the layout, with the line of the key.
     pub fn rebuilt_members(&self) -> Result<Vec<RebuiltMember>, StackError> {
         let mut all = Vec::new();
         let added = self.volume.add_rebuilt(&[], &mut all);
@@ -411,7 +414,8 @@ impl Stack {
                 block,
             );
             if self.upper.has_files() {
-                // Memory holds pages of files, and stands with these.
+                // Here the page cache holds pages of files, so `upper` builds it together with the
+                // files.
                 return Ok(block);
             }
             let memory = self.host.memory(self.volume.capacity()?).map_err(in_host)?;
@@ -420,9 +424,9 @@ impl Stack {
         layers().map_err(|error| self.document.error(error))
     }
 
-    /// The stripes that a file system above the volume is made for.
+    /// Returns the stripes for which a file system above the volume is made.
     fn stripe(&self) -> Result<Option<fullstroke_files::Stripe>, ConfigError> {
-        // Behind a controller nobody knows.
+        // A controller hides the stripes.
         if self.controller.is_some() || self.volume.is_drive() {
             return Ok(None);
         }
@@ -434,7 +438,7 @@ impl Stack {
             .and_then(stripe_of))
     }
 
-    /// The programs of the only host, above its files.
+    /// Builds the programs of the only host, above its files.
     fn programs(&self, terms: Terms) -> Result<Option<Vfs>, StackError> {
         let fail = |error: ConfigError| self.document.error(error);
         let ground = ProgramsGround {
@@ -459,7 +463,7 @@ impl Stack {
         )
     }
 
-    /// Whether the host can have a layer above each drive.
+    /// Checks that the host can have a layer above each drive.
     fn check_members_of_host(&self) -> Result<(), ConfigError> {
         if self.host.weighs_queues() {
             let message = "nothing above says how long queues are; give it to [host.members]";
@@ -481,7 +485,7 @@ impl Stack {
         Err(ConfigError::new("host.members", message))
     }
 
-    /// Whether somebody heeds what opportunities say.
+    /// Checks that a layer reacts to the signals of the opportunities.
     fn check_somebody_heeds(&self, above: Above) -> Result<(), ConfigError> {
         if above == Above::Clients {
             return Ok(());
@@ -492,7 +496,7 @@ impl Stack {
             .check_heard(memory, layers.iter().any(|layer| layer.keeps_pushed()))
     }
 
-    /// What opportunities watch, and for whom.
+    /// Returns the surroundings of the opportunities: the array below and the hosts above.
     fn watched(
         &self,
         above: Above,
@@ -505,7 +509,7 @@ impl Stack {
         let sizes = sizes.collect::<Result<Vec<Bytes>, ConfigError>>()?;
         let page_cache = match above {
             Above::Workloads => sizes.into_iter().max().unwrap_or_default(),
-            // Nobody knows how much clients have.
+            // The memory of clients is unknown.
             Above::Clients => Bytes(u64::MAX),
         };
         Ok(Site {
@@ -523,7 +527,8 @@ impl Stack {
         })
     }
 
-    /// How addresses of an array lie that is one drive with one arm.
+    /// Returns the address map of an array that is one drive with one arm. Errors: the arm is
+    /// behind a controller, or there are several arms.
     fn lone_drive(&self, array: &Branch) -> Result<Arc<dyn TrackTable>, UnknownArm> {
         if self.controller.is_some() {
             return Err(UnknownArm::BehindController);
@@ -536,7 +541,8 @@ impl Stack {
         tracks.ok_or(UnknownArm::Several)
     }
 
-    /// Why what was written cannot be read again and compared, if it cannot.
+    /// Returns the reason why written data cannot be read again and compared; `None` if
+    /// verification is possible.
     fn unverifiable(&self) -> Result<Option<&'static str>, ConfigError> {
         Ok(if self.controller.is_some() {
             Some("the controller's memory would answer for the medium; leave [controller] out")
@@ -551,8 +557,8 @@ impl Stack {
         })
     }
 
-    /// How much of its longest drive the array uses, or why its drives are not to be read one
-    /// by one from above.
+    /// Returns the used length of the longest drive. The error is the reason why a scrub cannot
+    /// read the drives one by one from above.
     fn scrubbed(&self) -> Result<Result<Sectors, &'static str>, ConfigError> {
         Ok(if self.controller.is_some() {
             Err("the controller's memory would answer for the media; leave [controller] out")
@@ -576,7 +582,7 @@ impl Stack {
         }
     }
 
-    /// The controller between host and volume, if there is one.
+    /// Returns the controller between host and volume, if there is one.
     fn controller(&self) -> Result<Option<Controller>, ConfigError> {
         let Some(config) = &self.controller else {
             return Ok(None);
@@ -586,10 +592,10 @@ impl Stack {
             .map_err(|error| error.below("controller"))
     }
 
-    /// What the volume amounts to.
+    /// Returns the summary of the volume.
     ///
     /// # Errors
-    /// The layout's, at the line of the key.
+    /// Errors of the layout, with the line of the key.
     pub fn summary(&self) -> Result<VolumeSummary, StackError> {
         let summary = || -> Result<VolumeSummary, ConfigError> {
             Ok(VolumeSummary {
@@ -611,9 +617,8 @@ impl Stack {
 }
 
 impl VolumeSpec {
-    /// The layer and, below it, its members; above each drive, if they are said
-    /// to have one, a host's layer; between a volume and its drives, if there is
-    /// one, a link.
+    /// Builds the layer and its members. `host` is the host's layer above each drive, if there is
+    /// one. `link` is the link between a volume and its drives, if there is one.
     fn node(
         &self,
         host: Option<&HostConfig>,
@@ -669,7 +674,7 @@ impl VolumeSpec {
         }
     }
 
-    /// Whether one of its members, at least, is a drive.
+    /// Returns true if at least one member is a drive.
     fn has_drives(&self) -> bool {
         match self {
             VolumeSpec::Drive(..) => false,
@@ -679,7 +684,7 @@ impl VolumeSpec {
         }
     }
 
-    /// A link joins drives: among them there is no volume.
+    /// Checks that all members are drives, because a link joins drives only.
     fn check_all_are_drives(&self) -> Result<(), ConfigError> {
         let VolumeSpec::Volume { members, path, .. } = self else {
             return Ok(());
@@ -697,8 +702,8 @@ impl VolumeSpec {
         Err(ConfigError::new("link", message))
     }
 
-    /// The array of a layout whose disks work among themselves: its drives and
-    /// their link are within it.
+    /// Builds the array of a layout with co-operating disks. The drives and their link are inside
+    /// the array.
     fn xor(
         &self,
         host: Option<&HostConfig>,
@@ -738,7 +743,7 @@ impl VolumeSpec {
         build().map_err(|error| error.below(path))
     }
 
-    /// The path of the uppermost volume whose members can fail without loss.
+    /// Returns the path of the uppermost volume with redundancy.
     pub(crate) fn redundant(&self) -> Option<&str> {
         let VolumeSpec::Volume {
             layout,
@@ -762,7 +767,7 @@ impl VolumeSpec {
         }
     }
 
-    /// Gives each drive, from number `next` on, an angle of its own at time 0.
+    /// Gives each drive its own random angle at time 0. The drives are numbered from `next`.
     pub(crate) fn turn_apart(&mut self, seed: Seed, next: &mut u32) -> Result<(), ConfigError> {
         if self.is_xor() {
             let message = "found \"apart\"; the disks of an xor array turn together";
@@ -785,7 +790,7 @@ impl VolumeSpec {
         matches!(self, VolumeSpec::Volume { layout, .. } if layout.name == fullstroke_smart::LAYOUT.name)
     }
 
-    /// Whether it or a member is such an array.
+    /// Returns true if the volume or a member is an xor array.
     fn has_xor(&self) -> bool {
         let VolumeSpec::Volume { members, .. } = self else {
             return false;
@@ -793,7 +798,7 @@ impl VolumeSpec {
         self.is_xor() || members.iter().any(VolumeSpec::has_xor)
     }
 
-    /// How much of the longest drive is used.
+    /// Returns the used length of the longest drive.
     fn depth(&self) -> Result<Sectors, ConfigError> {
         let VolumeSpec::Volume { members, .. } = self else {
             return self.capacity();
@@ -812,7 +817,7 @@ impl VolumeSpec {
         each.try_fold(Sectors::ZERO, |longest, depth| Ok(longest.max(depth?)))
     }
 
-    /// What says where its bytes lie.
+    /// Returns the properties that decide where the bytes lie.
     fn identity(&self) -> Value {
         match self {
             VolumeSpec::Drive(model, _) => json!({ "sectors": model.config().capacity_sectors }),
@@ -833,7 +838,7 @@ impl VolumeSpec {
         }
     }
 
-    /// The same without layers.
+    /// Returns the volume without layers.
     fn shape(&self) -> Result<Shape, ConfigError> {
         match self {
             VolumeSpec::Drive(model, _) => Ok(Shape::Drive(model.config().capacity_sectors)),
@@ -848,8 +853,7 @@ impl VolumeSpec {
         }
     }
 
-    /// The members that are rebuilt from the beginning, at their paths below
-    /// `path`.
+    /// Adds the members that are rebuilt from the start, with their paths below `path`.
     fn add_rebuilt(&self, path: &[usize], all: &mut Vec<RebuiltMember>) -> Result<(), ConfigError> {
         let VolumeSpec::Volume {
             members, rebuild, ..
@@ -877,7 +881,7 @@ impl VolumeSpec {
         below.try_for_each(|(index, member)| member.add_rebuilt(&[path, &[index]].concat(), all))
     }
 
-    /// The same with all members filled.
+    /// Returns the same volume with all members filled.
     fn filled(&self) -> VolumeSpec {
         let mut filled = self.clone();
         if let VolumeSpec::Volume {
@@ -892,17 +896,17 @@ impl VolumeSpec {
         filled
     }
 
-    /// A concatenation of one is its member.
+    /// Returns true for a concatenation of one member, which equals this member.
     pub(crate) fn is_only_its_member(&self) -> bool {
         matches!(self, VolumeSpec::Volume { layout, members, .. } if layout.name == "jbod" && members.len() == 1)
     }
 
-    /// Whether it comes down to a single drive.
+    /// Returns true if the volume is in fact a single drive.
     fn is_drive(&self) -> bool {
         self.as_drive().is_some()
     }
 
-    /// The drive that it comes down to, if it is one.
+    /// Returns the drive if the volume is in fact a single drive.
     pub(crate) fn as_drive(&self) -> Option<&Model> {
         match self {
             VolumeSpec::Drive(model, _) => Some(model),
@@ -913,7 +917,8 @@ impl VolumeSpec {
         }
     }
 
-    /// What a host's layer above may know, which ends requests with `tracks`, if it does.
+    /// Returns the knowledge of a host's layer about the volume below. `tracks` are the tracks at
+    /// whose boundaries the layer ends requests.
     fn underneath(&self, tracks: Option<Arc<Boundaries>>) -> Result<Underneath, ConfigError> {
         let drive = self.is_drive();
         let stripes = if drive {
@@ -930,7 +935,7 @@ impl VolumeSpec {
         })
     }
 
-    /// How much data a row of its chunks holds, if it is striped.
+    /// Returns the data of a row of chunks in sectors; `None` for a volume without stripes.
     fn full_stripe(&self) -> Result<Option<Sectors>, ConfigError> {
         if self.is_drive() {
             return Ok(None);
@@ -973,7 +978,7 @@ impl VolumeSpec {
         }
     }
 
-    /// Addresses `0..capacity`.
+    /// Returns the number of addresses; valid addresses are `0..capacity`.
     pub(crate) fn capacity(&self) -> Result<Sectors, ConfigError> {
         match self {
             VolumeSpec::Drive(model, _) => Ok(model.config().capacity_sectors),
@@ -981,7 +986,7 @@ impl VolumeSpec {
         }
     }
 
-    /// The least number of further drive failures that can lose data.
+    /// Returns the smallest number of further drive failures that can lose data.
     fn fatal_failures(&self) -> Result<u32, ConfigError> {
         let VolumeSpec::Volume {
             members, rebuild, ..
@@ -996,6 +1001,7 @@ impl VolumeSpec {
             .iter()
             .map(VolumeSpec::fatal_failures)
             .collect::<Result<Vec<u32>, _>>()?;
+        // The worst case hits the weakest members first.
         each.sort_unstable();
         Ok(each.iter().take(fatal_members).sum())
     }
@@ -1020,7 +1026,7 @@ impl VolumeSpec {
         }
     }
 
-    /// The models of all drives, in order.
+    /// Returns the models of all drives, in order.
     pub(crate) fn drives(&self) -> Vec<&Model> {
         match self {
             VolumeSpec::Drive(model, _) => vec![model],
@@ -1030,7 +1036,7 @@ impl VolumeSpec {
         }
     }
 
-    /// Tables that are not the drives' own.
+    /// Returns the track tables from files, in place of the drives' own tables.
     fn trusted_tables(&self) -> Vec<Value> {
         match self {
             VolumeSpec::Drive(_, tracks) => {
@@ -1043,7 +1049,7 @@ impl VolumeSpec {
         }
     }
 
-    /// The shortest idle time behind which one of the drives stops by itself.
+    /// Returns the shortest idle time after which one of the drives spins down by itself.
     fn least_idle(&self) -> Result<Option<Duration>, ConfigError> {
         let each = self
             .drives()
@@ -1056,8 +1062,8 @@ impl VolumeSpec {
             .min())
     }
 
-    /// The descriptions of all drives, in order, and the tables of those that are said to
-    /// have other tracks.
+    /// Returns the descriptions of all drives in order, and the track tables of drives with tables
+    /// from files.
     pub(crate) fn drive_configs(&self) -> Value {
         self.drives()
             .iter()

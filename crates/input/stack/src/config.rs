@@ -1,4 +1,4 @@
-//! The stack file: one file that describes workload, host, volume and drives.
+//! The stack file: one file with workload, host, volume and drives.
 
 use crate::build::{Run, VolumeSpec};
 use crate::document::Document;
@@ -23,27 +23,26 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};
 
-/// What is measured.
+/// Settings of the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasurementConfig {
-    /// Requests that finish before this time are served but not counted. Those
-    /// that are under way then count, with their whole response times, and rates
-    /// are over the time from here to the last completion.
+    /// Start of the measurement. Requests that finish earlier are served but not counted. Requests
+    /// in flight at this time count with their whole response times. Rates refer to the time from
+    /// here to the last completion.
     #[serde(default)]
     pub warm_up: Duration,
 }
 
-/// A checked stack: everything that its file and the command line say can be
-/// built.
+/// A checked stack: all settings of its file and the command line can be built.
 pub struct Stack {
     pub(crate) document: Document,
     pub(crate) workloads: Workloads,
     pub(crate) host: HostConfig,
     pub(crate) upper: UpperConfig,
-    /// In place of both, where there are several.
+    /// Several hosts, in place of `host` and `upper`; `None` for one host.
     pub(crate) hosts: Option<Hosts>,
-    /// What the array looks out for.
+    /// Opportunities that the array watches.
     pub(crate) opportunities: Opportunities,
     pub(crate) controller: Option<ControllerConfig>,
     pub(crate) link: Option<LinkSpec>,
@@ -74,7 +73,7 @@ impl Stack {
     /// Reads and checks a stack file.
     ///
     /// # Errors
-    /// Names file, line and key of what cannot be, and the nearest known name.
+    /// Names the file, line and key of the error, and the most similar known name.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
         let stack = Stack::read(path, overrides)?;
         stack.layers(false)?;
@@ -82,18 +81,18 @@ impl Stack {
             Workloads::Clients if stack.hosts.is_none() => {
                 return Err(stack.document.error(no_workload().below("workload")));
             }
-            // Whoever runs it opens it.
+            // A trace is opened only at the run.
             Workloads::One(one) if one.trace_file().is_some() => {}
             _ => _ = Run::new(&stack, false)?,
         }
         Ok(stack)
     }
 
-    /// Reads and checks a stack file whose requests come from clients: it needs
-    /// no workload.
+    /// Reads and checks a stack file for clients. The file needs no workload, because requests come
+    /// from clients.
     ///
     /// # Errors
-    /// As [`load`](Stack::load).
+    /// As for [`load`](Stack::load).
     pub fn load_for_clients(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
         let stack = Stack::read(path, overrides)?;
         stack.layers_for_clients()?;
@@ -161,11 +160,11 @@ impl Stack {
         Ok(stack)
     }
 
-    /// The same with an elevator from outside in the place of the host's: the one above
-    /// the volume, which hosts share where there are several.
+    /// Replaces the host's elevator by an elevator from outside: the elevator above the volume.
+    /// Several hosts share this elevator.
     ///
     /// # Errors
-    /// There is none, or what the elevator says against its place.
+    /// If there is no elevator, or if the new elevator refuses its place.
     pub fn with_elevator(mut self, trial: Trial) -> Result<Stack, StackError> {
         let digest = digest(&json!({ "stack": self.digest, "elevator": trial.name() }));
         let (layer, place) = match &mut self.hosts {
@@ -179,11 +178,10 @@ impl Stack {
         Ok(self)
     }
 
-    /// The same with an opportunity from outside beside those that it has. Whether anybody heeds what
-    /// it says is not looked at.
+    /// Adds an opportunity from outside. There is no check that a layer reacts to its signals.
     ///
     /// # Errors
-    /// There are as many as can be, or what the opportunity says against its place.
+    /// If the number of opportunities is at its limit, or if the opportunity refuses its place.
     pub fn with_opportunity(mut self, trial: opportunity::Trial) -> Result<Stack, StackError> {
         self.digest = digest(&json!({ "stack": self.digest, "opportunity": trial.name() }));
         self.opportunities
@@ -193,68 +191,68 @@ impl Stack {
         Ok(self)
     }
 
-    /// The file's name without folder and ending.
+    /// Returns the file's name without folder and extension.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The title in the file, or the name.
+    /// Returns the title in the file, or the name.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// The seed of all randomness.
+    /// Returns the seed of all random numbers.
     pub fn seed(&self) -> Seed {
         self.seed
     }
 
-    /// What is measured.
+    /// Returns the settings of the measurement.
     pub fn measurement(&self) -> MeasurementConfig {
         self.measurement
     }
 
-    /// The names of the workload's processes by their number, which is one more
-    /// than the index here; empty where the workload names none.
+    /// Returns the names of the workload's processes. Process `n` has index `n - 1` here. Empty for
+    /// a workload without process names.
     pub fn process_names(&self) -> Vec<String> {
         self.hosts
             .as_ref()
             .map_or_else(|| self.workloads.process_names(), Hosts::process_names)
     }
 
-    /// The names of the workloads by their index, where the stack has several.
+    /// Returns the names of the workloads by index, for a stack with several workloads.
     pub fn workload_names(&self) -> Vec<String> {
         self.hosts
             .as_ref()
             .map_or_else(|| self.workloads.names(), Hosts::workload_names)
     }
 
-    /// Sixteen hexadecimal digits that differ where two stacks do: workload,
-    /// host, controller, link, volume, every number of every drive. Title and seed do not count.
+    /// Returns sixteen hexadecimal digits that differ between different stacks: workload, host,
+    /// controller, link, volume, every number of every drive. Title and seed do not count.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The trace that is replayed, where the workload is one.
+    /// Returns the replayed trace, if the workload is a trace.
     pub fn trace_file(&self) -> Option<PathBuf> {
         self.workloads.one()?.trace_file()
     }
 
-    /// Every file of the trace that the workload replays: a blktrace has one for
-    /// each processor.
+    /// Returns every file of the replayed trace. A blktrace has one file per processor.
     pub fn trace_files(&self) -> Vec<PathBuf> {
         let named = self.trace_file();
-        // What is wrong with one that cannot be found, opening it tells.
+        // If the files cannot be found, opening the trace reports the error.
         named.map_or(Vec::new(), |path| {
             fullstroke_trace::files_of(&path).unwrap_or(vec![path])
         })
     }
 
-    /// The trace that is replayed in so many parts of as many requests each: for each the times
-    /// to which `workload.from` and `workload.to` are set. Of several traces, as many requests of all together,
-    /// and only where each of them has some. `None` if a workload is no trace.
+    /// Divides the replayed trace into `parts` parts with equal numbers of requests. Returns the
+    /// values of `workload.from` and `workload.to` for each part. With several traces, the requests
+    /// of all traces together are divided, and only parts with requests of every trace are
+    /// returned. `None` if a workload is not a trace.
     ///
     /// # Errors
-    /// A trace that cannot be read.
+    /// If a trace cannot be read.
     pub fn trace_parts(&self, parts: usize) -> Result<Option<Vec<[Duration; 2]>>, StackError> {
         let each: Option<Vec<_>> = self
             .workloads
@@ -277,38 +275,39 @@ impl Stack {
         Ok((!windows.is_empty()).then_some(windows))
     }
 
-    /// Whether the workload is a job file of fio's, on the volume or on files.
+    /// Returns true if the workload is a job file of fio, on the volume or on files.
     pub fn has_job_file(&self) -> bool {
         self.workloads.one().is_some_and(Workload::is_job_file)
     }
 
-    /// How many media streams the workload starts, if it is one of streams.
+    /// Returns the number of media streams; `None` if the workload is not a workload of streams.
     pub fn streams(&self) -> Option<u32> {
         self.workloads.one()?.streams()
     }
 
-    /// The path of the uppermost volume whose members can fail without loss, if
-    /// none of them has yet: a key of it is set as `{path}.failed`. Alike ones
-    /// (`count`) share a path.
+    /// Returns the path of the uppermost volume with redundancy, if none of its members has failed
+    /// yet. Its failed members are set by the key `{path}.failed`. Equal volumes (`count`) share a
+    /// path.
     pub fn redundant_volume(&self) -> Option<&str> {
         self.volume.redundant()
     }
 
-    /// The JSON schema of stack files, for editors.
+    /// Returns the JSON schema of stack files, for editors.
     pub fn schema() -> Value {
         schema::stack()
     }
 
-    /// Layers and source, fresh, at time 0.
+    /// Builds fresh layers and sources at time 0.
     ///
     /// # Errors
-    /// A trace that cannot be opened.
+    /// If a trace cannot be opened.
     pub fn build(&self) -> Result<Run, StackError> {
         Run::new(self, true)
     }
 
     fn compute_digest(&self) -> String {
         let mut values = self.document.values().clone();
+        // The digest identifies the system. Title and seed may differ between equal systems.
         values.remove("title");
         values.remove("seed");
         self.workloads.identify(&mut values);
@@ -320,7 +319,7 @@ impl Stack {
     }
 }
 
-/// What stands in the document itself, but for the workloads.
+/// The tables of the document itself, without the workloads.
 struct Tables {
     title: Option<String>,
     seed: Seed,
@@ -328,7 +327,7 @@ struct Tables {
     opportunities: Opportunities,
     controller: Option<ControllerConfig>,
     link: Option<LinkSpec>,
-    /// Read with the files of its drives.
+    /// Raw keys; they are read later together with the drive files.
     volume: Keys,
     measurement: MeasurementConfig,
 }
@@ -360,7 +359,7 @@ impl Tables {
     }
 }
 
-/// Sixteen hexadecimal digits of what is described.
+/// Returns sixteen hexadecimal digits: the start of the SHA-256 hash of `described`.
 pub(crate) fn digest(described: &Value) -> String {
     let hash = Sha256::digest(described.to_string());
     hash.iter()
@@ -387,7 +386,7 @@ fn scalar<'a, T>(
     }
 }
 
-/// The controller, if the file describes one.
+/// Reads the controller, if the file has one.
 fn read_controller(document: &Document) -> Result<Option<ControllerConfig>, ConfigError> {
     if !document.values().contains_key("controller") {
         return Ok(None);

@@ -1,7 +1,6 @@
-//! Every key of every policy has an effect: a stack that differs in that key alone
-//! answers differently under a load that should tell the two values apart. A key
-//! without a line in [`TUNABLES`] fails. Elevators have the same test in their own
-//! crate.
+//! Every key of every policy must have an effect. Two stacks that differ only in this key must give
+//! different results under a suitable load. A key without a line in [`TUNABLES`] fails. Elevators
+//! have the same test in their own crate.
 
 use crate::layouts::LAYOUTS;
 use crate::{Overrides, Stack, workload};
@@ -15,15 +14,15 @@ use schemars::Schema;
 use std::collections::{BTreeSet, HashMap};
 use toml::{Table, Value};
 
-/// A line for each key: policy and key, two values (`-`: not said), the load's
-/// name in [`LOADS`], and what else is set for it, separated by `;`.
+/// One line per key: policy and key, two values (`-`: key absent), the name of the load in
+/// [`LOADS`], and further settings, separated by `;`.
 const TUNABLES: &str = include_str!("conformance/tunables.txt");
 
 /// Stacks by name: `[name]`, then a stack file without the policy.
 const LOADS: &str = include_str!("conformance/loads.toml");
 
-/// Where the keys of a kind of policy stand in a stack file, and the key that
-/// names the policy.
+/// For each kind of policy: the place of its keys in a stack file, and the key with the policy's
+/// name.
 const PLACES: &[(&str, &str, &str)] = &[
     ("layout", "volume", "layout"),
     ("xor", "volume", "discipline"),
@@ -45,7 +44,7 @@ const PLACES: &[(&str, &str, &str)] = &[
     ("array-order", "controller", "discipline"),
 ];
 
-/// Keys without an effect of their own in a run of one stack, and why.
+/// Keys without an effect in a run of one stack, with the reason.
 const WITHOUT: &[(&str, &str)] = &[
     (
         "layout paraid cluster",
@@ -62,13 +61,13 @@ const WITHOUT: &[(&str, &str)] = &[
     ),
 ];
 
-/// Kind and name of each policy, and its keys.
+/// Returns the kind, name and keys of each policy.
 fn policies() -> Vec<(String, Schema)> {
     fn of<F>(kind: &str, registry: &[Entry<F>]) -> Vec<(String, Schema)> {
         let named = |entry: &Entry<F>| (format!("{kind} {}", entry.name), (entry.schema)());
         registry.iter().map(named).collect()
     }
-    // Programs are workloads, too; they have conformance tests of their own.
+    // Programs are workloads, too, but have their own conformance tests.
     let programs = fullstroke_programs::REGISTRY;
     let mut workloads = of("workload", &workload::REGISTRY);
     workloads.retain(|(policy, _)| {
@@ -99,7 +98,7 @@ fn policies() -> Vec<(String, Schema)> {
     .concat()
 }
 
-/// Two values of a key, and the stack that tells them apart.
+/// Two values of a key, and a stack in which they lead to different results.
 struct Tunable {
     policy: String,
     key: String,
@@ -142,8 +141,7 @@ fn value_of(text: &str) -> Value {
     table["value"].clone()
 }
 
-/// Gives the key at a path of tables and of indices of lists a value; `-` takes
-/// the key away.
+/// Sets the key at a path of table names and list indices. The value `-` removes the key.
 fn set(root: &mut Value, path: &str, value: Value) {
     let (parents, key) = path.rsplit_once('.').unwrap_or(("", path));
     let mut at = root;
@@ -177,7 +175,7 @@ fn set(root: &mut Value, path: &str, value: Value) {
 }
 
 impl Tunable {
-    /// The stack with one of the two values.
+    /// Returns the stack file with one of the two values.
     fn stack(&self, value: &str) -> String {
         let loads: Table = LOADS.parse().unwrap();
         let load = loads.get(&self.load);
@@ -203,7 +201,7 @@ impl Tunable {
         toml::to_string(&stack).unwrap().replace("$ROOT", root)
     }
 
-    /// All that a run of the stack `text` shows, which has one of the two values.
+    /// Runs the stack `text`, which has one of the two values, and returns all results.
     fn answers(&self, value: &str, text: &str) -> Answers {
         let whose = format!("{} `{}` = {value}", self.policy, self.key);
         let folder = tempfile::tempdir().unwrap();
@@ -216,21 +214,21 @@ impl Tunable {
         let outcome = stack.build().unwrap().engine().run(&mut answers);
         let outcome = outcome.unwrap_or_else(|error| panic!("{whose}: {error}\n{text}"));
         assert!(outcome.completed > 0, "{whose}: nothing was answered");
-        // As text: counters hold numbers that are none, which equal nothing.
+        // Compared as text, because counters may be NaN, and NaN equals nothing.
         answers.counted = format!("{:?}", outcome.counters);
         answers
     }
 }
 
-/// A trace of two devices in a format whose unit of time must be said.
+/// Returns a trace of two devices in a format without a fixed unit of time.
 fn two_devices() -> String {
     (1..200)
         .map(|at| format!("{}000000 {} {} 8 1\n", at * 7, at % 2, at * 1000))
         .collect()
 }
 
-/// What a run shows: what each request asked for and when it ended, what went to
-/// each drive and when, and all that was counted.
+/// The results of a run: extent and times of each request, time and extent of each drive request,
+/// and all counters.
 #[derive(Debug, Default, PartialEq)]
 struct Answers {
     finished: Vec<(u64, Extent, Time, Time)>,
@@ -293,7 +291,7 @@ fn every_key_has_an_effect() {
 }
 
 fn without_effect(tunables: &[Tunable]) -> Vec<String> {
-    // Keys that are not said leave the load as it is, which then runs once.
+    // Absent keys leave the load unchanged. Such a stack runs only once.
     let mut known: HashMap<String, Answers> = HashMap::new();
     let same = tunables.iter().filter(|tunable| {
         let stacks = tunable.values.each_ref().map(|value| {

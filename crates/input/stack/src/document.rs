@@ -1,5 +1,4 @@
-//! A TOML file whose keys know their lines, and whose values can be replaced
-//! from the command line.
+//! A TOML file that remembers the line of each key. The command line can replace values.
 
 use crate::StackError;
 use fullstroke_contract::ConfigError;
@@ -32,7 +31,7 @@ impl Document {
     /// Reads a file.
     ///
     /// # Errors
-    /// Names the line where it is no TOML.
+    /// Names the line with a TOML error.
     pub fn read(path: &Path) -> Result<Document, StackError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path)
@@ -56,20 +55,20 @@ impl Document {
         })
     }
 
-    /// The file's name, as the user gave it.
+    /// Returns the file's name as given by the user.
     pub(crate) fn file(&self) -> &str {
         &self.file
     }
 
-    /// All values.
+    /// Returns all values.
     pub fn values(&self) -> &Map<String, Value> {
         &self.values
     }
 
-    /// The table called `name` at the top; empty if there is none.
+    /// Returns the top-level table called `name`; empty if there is none.
     ///
     /// # Errors
-    /// It is no table.
+    /// If the value is not a table.
     pub(crate) fn section(&self, name: &str) -> Result<Map<String, Value>, ConfigError> {
         match self.values.get(name) {
             None => Ok(Map::new()),
@@ -81,13 +80,13 @@ impl Document {
         }
     }
 
-    /// Takes a key at the top out, with all that stands below it.
+    /// Removes a top-level key with everything below.
     pub(crate) fn remove(&mut self, key: &str) {
         self.values.remove(key);
     }
 
-    /// Carries out `--set key=value`. The value is read as TOML, and as a plain
-    /// string if it is none (`256KiB`).
+    /// Carries out `--set key=value`. The value is read as TOML, or else as a plain string
+    /// (`256KiB`).
     pub(crate) fn set(&mut self, assignment: &str) -> Result<(), StackError> {
         let refuse = |message: String| StackError::whole(format!("--set {assignment}"), message);
         let (path, text) = assignment
@@ -98,7 +97,7 @@ impl Document {
             .map_err(|error| refuse(error.to_string()))
     }
 
-    /// Puts `value` at `path`, making tables on the way.
+    /// Puts `value` at `path` and creates missing tables.
     pub(crate) fn put(&mut self, path: &str, value: Value) -> Result<(), PathError> {
         let mut steps = Vec::new();
         for part in path.split('.') {
@@ -127,6 +126,7 @@ impl Document {
             .entry(*first)
             .or_insert_with(|| Value::Object(Map::new()));
         place_at(place, rest, path).map(|place| *place = value)?;
+        // Errors at the replaced values must name the command line, not their old lines.
         self.assigned
             .retain(|key| key != path && !key.starts_with(&format!("{path}.")));
         self.assigned.insert(path.to_owned());
@@ -148,8 +148,7 @@ impl Document {
         places
     }
 
-    /// `error` with the file and the line of its key, or of the nearest table
-    /// around it.
+    /// Returns `error` with the file and the line of its key, or of the nearest enclosing table.
     pub fn error(&self, error: ConfigError) -> StackError {
         let places = self.places();
         let mut key = error.key.as_str();
@@ -179,7 +178,7 @@ impl Document {
     }
 }
 
-/// A place in a document that cannot be set.
+/// A path in a document that cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum PathError {
     #[error("`{path}` is no path of keys, such as volume.chunk")]
@@ -200,7 +199,7 @@ enum Step<'a> {
     Item(usize),
 }
 
-/// The value at the end of `steps`, below `value`.
+/// Returns the value at the end of `steps`, starting from `value`.
 fn place_at<'a>(
     value: &'a mut Value,
     steps: &[Step<'_>],
@@ -274,7 +273,7 @@ fn record_value(
     }
 }
 
-/// The line of a byte, from 1.
+/// Returns the line of a byte, counted from 1.
 fn line_of(text: &str, byte: usize) -> usize {
     text.as_bytes()[..byte.min(text.len())]
         .iter()
@@ -283,8 +282,7 @@ fn line_of(text: &str, byte: usize) -> usize {
         + 1
 }
 
-/// What the command line sets a key to with `=text`: a value as it is written in
-/// a file, or a name without quotes.
+/// Returns the value of `=text` on the command line: a TOML value, or a name without quotes.
 pub fn assigned(text: &str) -> Value {
     toml::from_str::<Map<String, Value>>(&format!("value = {text}"))
         .ok()

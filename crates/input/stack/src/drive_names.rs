@@ -1,31 +1,32 @@
-//! Which drive of the library a user means.
+//! Finds the drive of the library for a name from the user.
 //!
-//! People say `x24`, `Exos X24` or `ST24000NM002H`. A name that fits exactly
-//! one drive is that drive; one that fits several is an error that lists them,
-//! because a guess would change results without a word.
+//! Users write `x24`, `Exos X24` or `ST24000NM002H`. A name that fits exactly one drive means this
+//! drive. A name that fits several drives is an error with a list of them, because a guess would
+//! silently change results.
 
 use fullstroke_contract::registry::nearest;
 use thiserror::Error;
 
-/// A name that is not that of one drive of the library.
+/// A name that does not mean exactly one drive of the library.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum DriveNameError {
     #[error(
         "there is no such drive in the library{near}; `fullstroke drive list` shows them; a file's name ends in .toml"
     )]
     None {
-        /// The nearest name as a question, or nothing.
+        /// Suggestion of the most similar name, or empty.
         near: String,
     },
     #[error("may mean several drives of the library; say which: {names}")]
     Several { names: String },
 }
 
-/// The name among `library`, whose entries are names and titles, that `wanted`
-/// means: its own name, or all of its words in the name or the title.
+/// Returns the name of the drive in `library` that `wanted` means. The entries of `library` are
+/// names and titles. `wanted` is the exact name, or words that all occur in the name or in the
+/// title.
 ///
 /// # Errors
-/// The drives that it may mean, or the nearest name.
+/// Lists the drives that fit, or suggests the most similar name.
 pub(crate) fn resolve<'a>(
     wanted: &str,
     library: &[(&'a str, &str)],
@@ -49,12 +50,12 @@ pub(crate) fn resolve<'a>(
     }
 }
 
-/// Whether each word of `wanted` begins a word of `text`, or `text` holds it
-/// all once what is no letter or digit is left out (`24tb` is `24 TB`).
+/// Returns true if each word of `wanted` starts a word of `text`. Also true if `text` contains
+/// `wanted` after removal of all characters except letters and digits (`24tb` is `24 TB`).
 fn fits(wanted: &str, text: &str) -> bool {
     let (sought, words) = (words(wanted), words(text));
     let begins = |sought: &String| words.iter().any(|word| word.starts_with(sought.as_str()));
-    // One letter or digit alone says too little.
+    // A single letter or digit fits too many drives.
     let says_enough = sought.iter().map(String::len).sum::<usize>() >= 2;
     says_enough && (sought.iter().all(begins) || words.concat().contains(&sought.concat()))
 }

@@ -14,18 +14,19 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// Models that [`built`] keeps. Comparisons and searches build the same few drives some hundred
-/// times; a search over drive settings must not fill the memory with seek tables.
+/// Number of models that [`built`] keeps. Comparisons and searches build the same few drives
+/// several hundred times. The limit exists because a search over drive settings must not fill the
+/// memory with seek tables.
 const KEPT_MODELS: usize = 32;
 
-/// The models that were built last, with their descriptions. A model is immutable and shared, so
-/// that a second drive of one description costs no second seek table.
+/// The latest models with their descriptions. A model is immutable and shared, so a second drive
+/// with the same description needs no second seek table.
 static MODELS: Mutex<VecDeque<(String, Model)>> = Mutex::new(VecDeque::new());
 
-/// `drives/*.toml` of this project, within the binary.
+/// The files `drives/*.toml` of this project, embedded in the binary.
 static LIBRARY: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../drives");
 
-/// The names of the drives in the library, sorted.
+/// Returns the names of the drives in the library, sorted.
 pub fn names() -> Vec<&'static str> {
     let mut names: Vec<&str> = LIBRARY
         .files()
@@ -40,22 +41,21 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// The drive called `name` in the library, or described by the file of that
-/// path: one of ours (it ends in `.toml`) or one of DiskSim's (`.parv`,
-/// `.diskspecs`, `.model`; `FILE#BLOCK` names one of several disks in it).
+/// Loads the drive called `name` in the library, or the drive of the file with this path. The file
+/// is a drive file of this project (`.toml`) or a file of DiskSim (`.parv`, `.diskspecs`,
+/// `.model`). `FILE#BLOCK` names one of several disks in a DiskSim file.
 ///
 /// # Errors
-/// Names file, line and key of what cannot be, the nearest name of an unknown
-/// drive, and the first check that the description fails (see
-/// [`fullstroke_drive::checks`]).
+/// Names the file, line and key of the error, the most similar name for an unknown drive, or the
+/// first failed check of the description (see [`fullstroke_drive::checks`]).
 pub fn load(name: &str) -> Result<Model, StackError> {
     load_with(name, Path::new(""), &Map::new())
 }
 
-/// The same without the checks: for showing which of them fail.
+/// Like [`load`], without the checks, to show which checks fail.
 ///
 /// # Errors
-/// As [`load`], for what cannot be read or built.
+/// As for [`load`], if the file cannot be read or the drive cannot be built.
 pub fn load_unchecked(name: &str) -> Result<Model, StackError> {
     if let Some(imported) = import(name, Path::new("")) {
         return built(name, imported?.config);
@@ -64,11 +64,11 @@ pub fn load_unchecked(name: &str) -> Result<Model, StackError> {
     model(&document, document.values())
 }
 
-/// The disk that `name` means in a parameter file of DiskSim; `None` if that is
-/// no such file.
+/// Reads the disk `name` from a parameter file of DiskSim. Returns `None` if the file is not of
+/// this kind.
 ///
 /// # Errors
-/// As [`load`].
+/// As for [`load`].
 pub fn import(name: &str, folder: &Path) -> Option<Result<Imported, StackError>> {
     let (file, block) = match name.split_once('#') {
         Some((file, block)) => (file, Some(block.to_owned())),
@@ -103,8 +103,8 @@ pub fn import(name: &str, folder: &Path) -> Option<Result<Imported, StackError>>
     )
 }
 
-/// A drive as the text of a file of ours, under `comments`; each zone is one
-/// line, as in the library.
+/// Returns a drive as the text of a drive file, with `comments` at the top. Each zone is one line,
+/// as in the library.
 ///
 /// # Errors
 /// If a number does not fit into the format.
@@ -142,9 +142,9 @@ fn built(file: &str, config: DriveConfig) -> Result<Model, StackError> {
     shared(config).map_err(fail)
 }
 
-/// The model of a description: one that was built before, or a new one.
+/// Returns the model of a description, from the kept models or newly built.
 fn shared(config: DriveConfig) -> Result<Model, ConfigError> {
-    // The whole description is the key: two files may bear one name.
+    // The key is the whole description, because two files may have the same name.
     let Ok(key) = serde_json::to_string(&config) else {
         return Model::new(config);
     };
@@ -152,7 +152,7 @@ fn shared(config: DriveConfig) -> Result<Model, ConfigError> {
     if let Some((_, model)) = models().iter().find(|(known, _)| *known == key) {
         return Ok(model.clone());
     }
-    // The lock is not held meanwhile: other threads build other models.
+    // The lock is released here, so that other threads can build other models.
     let model = Model::new(config)?;
     let mut models = models();
     if models.len() == KEPT_MODELS {
@@ -162,8 +162,7 @@ fn shared(config: DriveConfig) -> Result<Model, ConfigError> {
     Ok(model)
 }
 
-/// [`load`], for a stack file in `folder`, with some keys replaced by
-/// `settings`.
+/// Like [`load`], for a stack file in `folder`, with some keys replaced by `settings`.
 pub(crate) fn load_with(
     name: &str,
     folder: &Path,
@@ -181,6 +180,8 @@ pub(crate) fn load_with(
     }
     let document = document(name, folder)?;
     let described = model(&document, document.values())?;
+    // The checks come before the settings, because settings may deviate from the data sheet on
+    // purpose.
     if let Some(failed) = checks(&described).into_iter().find(|check| !check.passed) {
         let message = format!(
             "{}: found {}, expected {}",
@@ -212,8 +213,7 @@ fn document(name: &str, folder: &Path) -> Result<Document, StackError> {
     Document::parse(format!("drives/{file}"), text)
 }
 
-/// The library's name of the drive that a user means by `name`; see
-/// `drive_names.rs`.
+/// Returns the library's name of the drive that a user means by `name`; see `drive_names.rs`.
 pub(crate) fn resolve(name: &str) -> Result<&'static str, DriveNameError> {
     let titles: Vec<(&str, String)> = names()
         .into_iter()
@@ -226,7 +226,7 @@ pub(crate) fn resolve(name: &str) -> Result<&'static str, DriveNameError> {
     drive_names::resolve(name, &library)
 }
 
-/// The title in the file of the library's drive `known`.
+/// Returns the title in the file of the library's drive `known`.
 fn title(known: &str) -> String {
     let text = LIBRARY
         .get_file(format!("{known}.toml"))
@@ -240,8 +240,8 @@ fn model(document: &Document, values: &Map<String, Value>) -> Result<Model, Stac
     shared(config).map_err(|error| document.error(error))
 }
 
-/// Lays `settings` over `values`, table by table. One that names a policy is laid over whole: keys of
-/// another policy are none of its.
+/// Merges `settings` into `values`, table by table. A table with a policy replaces the old table
+/// completely, because the keys of another policy do not apply.
 fn merge(values: &mut Map<String, Value>, settings: &Map<String, Value>) {
     for (key, setting) in settings {
         match (values.get_mut(key), setting) {

@@ -1,23 +1,22 @@
-//! What can be wrong with a described stack.
+//! Errors of a stack description.
 
 use std::fmt;
 
-/// An error in a file that a user wrote: `file:line: key: what, and how to mend
-/// it`.
+/// An error in a user's file: `file:line: key: what, and how to mend it`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackError {
-    /// The file, as the user named it; empty where the message names it.
+    /// File name as given by the user; empty if the message contains the name.
     pub file: String,
-    /// The line of the key, where it is known.
+    /// Line of the key; `None` if unknown.
     pub line: Option<usize>,
-    /// The key's dotted path; may be empty.
+    /// Dotted path of the key; may be empty.
     pub key: String,
-    /// What was found, what was expected.
+    /// Value found and value expected.
     pub message: String,
 }
 
 impl StackError {
-    /// An error that concerns the whole of `file`.
+    /// Creates an error for the whole of `file`.
     pub fn whole(file: impl Into<String>, message: impl Into<String>) -> StackError {
         StackError {
             file: file.into(),
@@ -27,7 +26,7 @@ impl StackError {
         }
     }
 
-    /// An error of the trace reader, which names file and place itself.
+    /// Wraps an error of the trace reader. The message already contains file and place.
     pub(crate) fn trace(error: &dyn fmt::Display) -> StackError {
         StackError::whole("", error.to_string())
     }

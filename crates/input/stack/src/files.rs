@@ -1,11 +1,12 @@
-//! Which files a stack is read from.
+//! The list of files from which a stack is read.
 
 use crate::{Document, Overrides};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The files that are read for the stack file at `path`: its own, and those that values of it name, as traces, job files
-/// and drive files. What is wrong with a stack, [`Stack::load`](crate::Stack::load) tells; here it names what it can.
+/// Returns the files of the stack file at `path`: the file itself, and the files named by its
+/// values, such as traces, job files and drive files. Errors are not reported here; the list is as
+/// long as possible. [`Stack::load`](crate::Stack::load) reports the errors of a stack.
 pub fn files(path: &Path, overrides: &Overrides) -> Vec<PathBuf> {
     let mut files = vec![path.to_owned()];
     let Ok(mut document) = Document::read(path) else {
@@ -21,7 +22,7 @@ pub fn files(path: &Path, overrides: &Overrides) -> Vec<PathBuf> {
         .values()
         .for_each(|value| strings(value, &mut names));
     for name in names {
-        // One of several disks of a parameter file stands behind its name.
+        // A `#` separates the file from the name of one of its disks.
         let file = folder.join(name.split('#').next().unwrap_or(name));
         let each = if file.is_file() {
             Ok(vec![file])

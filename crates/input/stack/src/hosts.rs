@@ -1,4 +1,4 @@
-//! Several hosts above one array, `[[hosts]]`, and what they share, `[shared]`.
+//! Several hosts above one array, `[[hosts]]`, and their common layers, `[shared]`.
 
 use crate::StackError;
 use crate::build::below_layer;
@@ -23,27 +23,26 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// One of several hosts: keys that each has beside its workloads and those of
-/// `[host]`.
+/// Keys of one of several hosts, beside its workloads and the keys of `[host]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostsKeys {
-    /// What it is called in results: `workloads.NAME.response_ms.p99`, or
-    /// `workloads.NAME-WORKLOAD...` where it has several.
+    /// Name of the host in results: `workloads.NAME.response_ms.p99`, or
+    /// `workloads.NAME-WORKLOAD...` for a host with several workloads.
     pub name: String,
-    /// When its workloads begin.
+    /// Start time of the host's workloads.
     #[serde(default)]
     pub start: Duration,
-    /// How much of the array it has; unless said, an equal part of what the
-    /// others leave. With `[shared.files]` how large the file is that is its disk,
-    /// which must be said.
+    /// Size of the host's part of the array. Default: an equal share of the space that hosts with a
+    /// size leave. With `[shared.files]`, the size of the file that is the host's disk, and
+    /// required.
     #[serde(default)]
     pub size: Option<Bytes>,
-    /// Where on the array that begins, as a size: "141GB"; unless said, where the part of the
-    /// host before it ends.
+    /// First address of the host's part of the array, as a size: "141GB". Default: the end of the
+    /// previous host's part.
     #[serde(default)]
     pub at: Option<Bytes>,
-    /// Its weight among the hosts, for `fairness = "weighted"`.
+    /// Weight of the host, for `fairness = "weighted"`.
     #[serde(default = "one")]
     pub weight: u32,
 }
@@ -52,7 +51,7 @@ fn one() -> u32 {
     1
 }
 
-/// The hosts of a stack that has several.
+/// The hosts of a stack with several hosts.
 pub(crate) struct Hosts {
     hosts: Vec<Host>,
     shared: Shared,
@@ -65,11 +64,11 @@ struct Host {
     workloads: Workloads,
 }
 
-/// What is above the array for one host, fresh.
+/// The nodes of one host above the array, fresh.
 pub struct HostNodes {
-    /// Where its requests come from.
+    /// Source of requests.
     pub source: Box<dyn Source>,
-    /// What they pass, from the top.
+    /// Layers on the way of the requests, from the top.
     pub layers: Vec<Box<dyn Node>>,
 }
 
@@ -77,7 +76,7 @@ impl Hosts {
     /// Reads `[[hosts]]` and `[shared]`, if the document has hosts.
     ///
     /// # Errors
-    /// At the key of what cannot be, or of a file that says so.
+    /// Returns errors at the wrong key, also for a key that names a bad file.
     pub(crate) fn read(document: &Document, folder: &Path) -> Result<Option<Hosts>, StackError> {
         let refuse =
             |key: &str, message: String| Err(document.error(ConfigError::new(key, message)));
@@ -132,7 +131,8 @@ impl Hosts {
         Ok(Some(hosts))
     }
 
-    /// Somebody must have what another may want.
+    /// Checks that co-operative caching is possible: at least two hosts, and one of them with
+    /// memory.
     fn check_cooperation(&self) -> Result<(), ConfigError> {
         let lenders = self
             .hosts
@@ -150,7 +150,8 @@ impl Hosts {
         Err(ConfigError::new("cooperation", message))
     }
 
-    /// Places are sectors, and of parts; a disk that is a file has a size, and no place.
+    /// Checks the keys `at` and `size`. `at` needs parts (`addresses`) and a multiple of the sector
+    /// size. A disk that is a file has a size but no place.
     fn check_places(&self) -> Result<(), ConfigError> {
         if self.shared.has_files() {
             let sizeless = self.hosts.iter().position(|host| host.keys.size.is_none());
@@ -179,7 +180,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// Workloads are told apart by name, whatever host they are of.
+    /// Checks that the names of all workloads differ, also between hosts.
     fn check_names(&self, document: &Document) -> Result<(), StackError> {
         let mut seen = BTreeSet::new();
         for (index, host) in self.hosts.iter().enumerate() {
@@ -199,7 +200,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// The layers of each, and those that they share.
+    /// Returns the layers of each host, and the shared layer.
     pub(crate) fn layers(&self) -> Vec<&HostConfig> {
         self.hosts
             .iter()
@@ -208,7 +209,7 @@ impl Hosts {
             .collect()
     }
 
-    /// How many there are.
+    /// Returns the number of hosts.
     pub(crate) fn count(&self) -> usize {
         self.hosts.len()
     }
@@ -224,7 +225,7 @@ impl Hosts {
             size: host.keys.size.map(sectors),
         };
         let wanted: Vec<Part> = self.hosts.iter().map(wanted).collect();
-        // Files have addresses of their own; whether they fit is for their file system to say.
+        // With files, the sum of the sizes counts. The file system checks whether the files fit.
         let of_files = || {
             wanted
                 .iter()
@@ -244,10 +245,10 @@ impl Hosts {
         }
     }
 
-    /// What they share, above an array, fresh.
+    /// Builds the shared layers above an array, fresh.
     ///
     /// # Errors
-    /// A host for which nothing is left of the array; what does not suit it.
+    /// If no space is left for a host, or if a layer does not fit the array.
     pub(crate) fn shared_over(
         &self,
         array: Branch,
@@ -266,10 +267,10 @@ impl Hosts {
             .map_err(|error| error.below("shared"))
     }
 
-    /// What each has above that, fresh.
+    /// Builds the nodes of each host above the shared layers, fresh.
     ///
     /// # Errors
-    /// A workload's, or a layer's, at its key.
+    /// Errors of a workload or of a layer, at the key.
     pub(crate) fn nodes(
         &self,
         capacity: Sectors,
@@ -292,6 +293,7 @@ impl Hosts {
             let Region { start, sectors } = regions.of(Port::of(index));
             let region = Extent { start, sectors };
             let tracks = |wanted| match self.shared.has_files() {
+                // A file may lie anywhere on the device, so its addresses have no known tracks.
                 true => Err(UnknownTracks::File),
                 false => part_of(&*stack.tracks(wanted)?, region),
             };
@@ -308,17 +310,17 @@ impl Hosts {
         nodes.collect()
     }
 
-    /// The block layer that they share.
+    /// Returns the shared block layer.
     pub(crate) fn shared_layer(&self) -> &HostConfig {
         self.shared.layer()
     }
 
-    /// That layer, to be changed.
+    /// Returns the shared block layer for changes.
     pub(crate) fn shared_layer_mut(&mut self) -> &mut HostConfig {
         self.shared.layer_mut()
     }
 
-    /// The names of all processes, in order.
+    /// Returns the names of all processes, in order.
     pub(crate) fn process_names(&self) -> Vec<String> {
         self.hosts
             .iter()
@@ -326,12 +328,12 @@ impl Hosts {
             .collect()
     }
 
-    /// The names of all workloads, by their number.
+    /// Returns the names of all workloads, by number.
     pub(crate) fn workload_names(&self) -> Vec<String> {
         self.hosts.iter().flat_map(Host::names).collect()
     }
 
-    /// Changes their tables in `values` for the digest of the stack.
+    /// Changes the tables of the hosts in `values` for the digest of the stack.
     pub(crate) fn identify(&self, values: &mut Map<String, Value>) {
         let items = values
             .get_mut("hosts")
@@ -346,13 +348,13 @@ impl Hosts {
     }
 }
 
-/// The tracks of a host's region.
+/// Returns the tracks of a host's region.
 fn part_of(table: &Boundaries, region: Extent) -> Result<Arc<Boundaries>, UnknownTracks> {
     Ok(Arc::new(table.part(region)?))
 }
 
 impl Host {
-    /// What the host has above the array on its `ground`, fresh.
+    /// Builds the nodes of the host above the array on its `ground`, fresh.
     fn nodes(
         &self,
         ground: &Ground<'_>,

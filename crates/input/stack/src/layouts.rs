@@ -1,5 +1,5 @@
-//! The layouts of stack files: those that plan member I/O, and the one whose
-//! disks work among themselves.
+//! The layouts of stack files: layouts that plan member I/O, and the xor layout with co-operating
+//! disks.
 
 use fullstroke_contract::registry::Entry;
 use fullstroke_smart::LAYOUT as XOR;

@@ -1,20 +1,20 @@
 //! Stack and drive files, and the stacks built from them.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `document.rs` | a TOML file whose keys know their lines |
-//! | `drives.rs`, `drive_names.rs` | the drive library and drive files; which drive a user means |
+//! | `document.rs` | a TOML file that remembers the line of each key |
+//! | `drives.rs`, `drive_names.rs` | the drive library and drive files; the drive for a user's name |
 //! | `config.rs` | the stack file |
-//! | `overrides.rs` | what the command line changes in it |
-//! | `files.rs` | which files it is read from |
-//! | `workloads.rs`, `workload.rs`, `workload/` | its workloads: one or several; the kinds |
-//! | `hosts.rs` | its hosts, where there are several, and what they share |
-//! | `volume.rs` | its volume |
+//! | `overrides.rs` | changes by the command line |
+//! | `files.rs` | the list of files of a stack |
+//! | `workloads.rs`, `workload.rs`, `workload/` | workloads: one or several; the kinds |
+//! | `hosts.rs` | several hosts, and their common layers |
+//! | `volume.rs` | the volume |
 //! | `build.rs` | from a stack file to layers and a source |
 //! | `link.rs` | the link between a volume and its drives |
 //! | `layouts.rs` | the layouts by name |
-//! | `stripes.rs` | how a volume's addresses lie on its members, for the host above |
-//! | `tracks.rs` | what can be known of tracks above drives, an array, a controller |
+//! | `stripes.rs` | the map of a volume's addresses to members, for the host above |
+//! | `tracks.rs` | the known tracks above drives, an array, a controller |
 //! | `schema.rs` | the JSON schemas of stack and drive files |
 //! | `reference.rs` | the reference page |
 

@@ -1,11 +1,11 @@
-//! The link of a stack: between a volume and its drives.
+//! The link of a stack, between a volume and its drives.
 
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys};
 use fullstroke_contract::{ConfigError, Node};
 use fullstroke_link::{BuildLink, Link, LinkNode, REGISTRY};
 use serde_json::Value;
 
-/// A link, as described.
+/// Description of a link.
 #[derive(Clone)]
 pub(crate) struct LinkSpec {
     entry: &'static Entry<BuildLink>,
@@ -13,8 +13,8 @@ pub(crate) struct LinkSpec {
 }
 
 impl Default for LinkSpec {
-    /// That of disks which compute parity among themselves, where the stack names
-    /// none: an FC-AL loop, as in Chang & Du, section 4.1.2.
+    /// The link of an xor array if the stack names none: an FC-AL loop, as in Chang & Du, section
+    /// 4.1.2.
     fn default() -> LinkSpec {
         LinkSpec {
             entry: &REGISTRY[0],
@@ -27,7 +27,7 @@ impl LinkSpec {
     /// Reads the table `[link]`.
     ///
     /// # Errors
-    /// There is no such link, or not such a key.
+    /// If the kind of link or a key is unknown.
     pub(crate) fn read(mut keys: Keys) -> Result<LinkSpec, ConfigError> {
         let names = || {
             REGISTRY
@@ -54,19 +54,19 @@ impl LinkSpec {
         Ok(LinkSpec { entry, keys })
     }
 
-    /// The node between a volume and so many members.
+    /// Builds the node between a volume and `members` members.
     ///
     /// # Errors
-    /// The link's, at its key.
+    /// Errors of the link, at the key.
     pub(crate) fn node(&self, members: usize) -> Result<Box<dyn Node>, ConfigError> {
         let (kind, link) = self.build(members)?;
         Ok(Box::new(LinkNode::new(link, kind)))
     }
 
-    /// A link for so many members, and its name.
+    /// Builds a link for `members` members. Returns its name and the link.
     ///
     /// # Errors
-    /// The link's, at its key.
+    /// Errors of the link, at the key.
     pub(crate) fn build(
         &self,
         members: usize,

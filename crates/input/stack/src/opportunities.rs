@@ -1,4 +1,4 @@
-//! What storage looks out for, `[[opportunities]]`.
+//! The opportunities that storage watches, `[[opportunities]]`.
 
 use crate::document::Document;
 use fullstroke_contract::ConfigError;
@@ -7,26 +7,26 @@ use fullstroke_engine::Branch;
 use fullstroke_opportunity::{Opportunity, Site, Trial, Watch, Word, build, kind_of};
 use serde_json::Value;
 
-/// Where the table stands.
+/// Returns the path of table number `index`.
 fn at(index: usize) -> String {
     format!("opportunities[{index}]")
 }
 
-/// The tables, of known kinds each, and what is tried beside them.
+/// The tables, each of a known kind, and opportunities from outside.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Opportunities {
     tables: Vec<Keys>,
     trials: Vec<Trial>,
 }
 
-/// What one watch can hold requests for.
+/// Largest number of opportunities for which one watch can hold requests.
 const MOST: usize = 64;
 
 impl Opportunities {
-    /// Reads them.
+    /// Reads the tables.
     ///
     /// # Errors
-    /// At the key of what cannot be.
+    /// Returns errors at the wrong key.
     pub(crate) fn read(document: &Document) -> Result<Opportunities, ConfigError> {
         let expected = |found: &Value| {
             ConfigError::new(
@@ -50,10 +50,10 @@ impl Opportunities {
         Ok(read)
     }
 
-    /// One more, which looks after those that are there.
+    /// Adds an opportunity from outside, behind all others.
     ///
     /// # Errors
-    /// There are as many as can be.
+    /// If the number of opportunities is at its limit.
     pub(crate) fn try_out(&mut self, trial: Trial) -> Result<(), ConfigError> {
         self.trials.push(trial);
         self.check_count()
@@ -70,7 +70,7 @@ impl Opportunities {
         }
     }
 
-    /// What they say, each.
+    /// Returns the kind of signal of each table.
     fn words(&self) -> Result<Vec<Word>, ConfigError> {
         let word = |table: &Keys| kind_of(table).map(|(entry, _)| entry.build.word);
         let each = self.tables.iter().enumerate();
@@ -78,10 +78,10 @@ impl Opportunities {
             .collect()
     }
 
-    /// Whether somebody heeds each.
+    /// Checks that a host reacts to each opportunity.
     ///
     /// # Errors
-    /// At the first that nobody does.
+    /// Returns the first opportunity without effect.
     pub(crate) fn check_heard(&self, memory: bool, pushed: bool) -> Result<(), ConfigError> {
         for (index, word) in self.words()?.into_iter().enumerate() {
             let message = match word {
@@ -99,10 +99,11 @@ impl Opportunities {
         Ok(())
     }
 
-    /// Whether clients of a stack that is served could do what each wants.
+    /// Checks that each opportunity works with the clients of a served stack.
     ///
     /// # Errors
-    /// At the first that works on its own.
+    /// Returns the first opportunity that issues I/O of its own. The stored bytes would not follow
+    /// this I/O.
     pub(crate) fn check_served(&self) -> Result<(), ConfigError> {
         match self
             .words()?
@@ -135,10 +136,10 @@ impl Opportunities {
             .collect()
     }
 
-    /// An array that they watch.
+    /// Builds the watch above an array.
     ///
     /// # Errors
-    /// At the key of what cannot be.
+    /// Returns errors at the wrong key.
     pub(crate) fn over(
         &self,
         array: Branch,

@@ -1,53 +1,54 @@
-//! What the command line changes in a stack file.
+//! Changes of a stack file by the command line.
 
 use crate::document::Document;
 use crate::{StackError, drives};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
-/// What the command line changes in a stack file.
+/// Changes of a stack file by the command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
-    /// `key=value`, in order.
+    /// `key=value` pairs, in order.
     pub set: Vec<String>,
-    /// A trace in place of the file's workload; relative to the current folder.
+    /// Trace in place of the file's workload. The path is relative to the current folder.
     pub trace: Option<PathBuf>,
-    /// A job file of fio's in place of the file's workload; relative to the
-    /// current folder.
+    /// Job file of fio in place of the file's workload. The path is relative to the current folder.
     pub fio: Option<PathBuf>,
-    /// Workloads in place of the file's, all at once, each with the keys of one of `[[workloads]]`.
+    /// Workloads in place of the file's workloads. They run side by side, each with the keys of a
+    /// table of `[[workloads]]`.
     pub workloads: Vec<Map<String, Value>>,
-    /// More keys of the trace, such as `beyond` or `time_scale`; of each, where several are replayed and
-    /// nothing else is.
+    /// Further keys of the trace, such as `beyond` or `time_scale`. If all of several workloads are
+    /// traces, the keys apply to each.
     pub trace_keys: Map<String, Value>,
-    /// A drive in place of the file's: a name of the library, or a file,
-    /// relative to the current folder.
+    /// Drive in place of the file's drive: a name of the library, or a file relative to the current
+    /// folder.
     pub drive: Option<String>,
-    /// Another seed.
+    /// Seed in place of the file's seed.
     pub seed: Option<u64>,
-    /// End the workload after so many requests.
+    /// Number of requests after which the workload ends.
     pub requests: Option<u64>,
-    /// Who stops platters, in place of whoever the file says.
+    /// Policy that stops platters, in place of the file's policy.
     pub stops: Option<Stops>,
-    /// Workloads of the kind `background` stay beside the trace; the run does not wait for them.
+    /// True to keep workloads of the kind `background` beside the trace. The run does not wait for
+    /// them.
     pub beside_background: bool,
 }
 
-/// Who stops the platters of a stack's drives.
+/// The policy that stops the platters of a stack's drives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stops {
-    /// Nobody: no drive has a timer, arrays with gears stay in the high one, and nobody is asked for
-    /// anything before a stop.
+    /// No stops: drives have no timer, arrays with gears stay in the high gear, and hosts are not
+    /// asked for dirty data before a stop.
     Nobody,
-    /// Each drive by this table, `[spin_down]`, whole; gears as the file says.
+    /// Each drive uses this table in place of its `[spin_down]`. Gears stay as in the file.
     Timer(Map<String, Value>),
 }
 
 impl Overrides {
-    /// Writes them into the document; `set` comes last.
+    /// Writes the changes into the document; `set` comes last.
     ///
     /// # Errors
-    /// What cannot be changed, and why.
+    /// Returns the change that is impossible, and the reason.
     pub(crate) fn apply(&self, document: &mut Document) -> Result<(), StackError> {
         if !self.workloads.is_empty() {
             ["workload", "workloads", "hosts", "shared"]
@@ -80,7 +81,7 @@ impl Overrides {
                 Some(count) => (0..count).try_for_each(|each| {
                     put(document, &format!("workloads[{each}].{key}"), value.clone())
                 })?,
-                // Beside others the trace has them already.
+                // With other workloads, the trace already has the keys.
                 None if several => {}
                 None => put(document, &format!("workload.{key}"), value.clone())?,
             }
@@ -91,6 +92,7 @@ impl Overrides {
         if let Some(seed) = self.seed {
             put(document, "seed", json!(seed))?;
         }
+        // `set` comes last, because a user may change keys of the workloads and drives above.
         self.set
             .iter()
             .try_for_each(|assignment| document.set(assignment))?;
@@ -99,8 +101,8 @@ impl Overrides {
             .map_or(Ok(()), |stops| replace_stops(document, stops))
     }
 
-    /// Where there are several workloads or hosts, a trace or a job file stands in place
-    /// of all of them, and a key is nobody's.
+    /// Handles a stack with several workloads or hosts. A trace or a job file replaces all of them.
+    /// A key without a workload's name would be ambiguous and is refused.
     fn apply_to_several(&self, document: &mut Document) -> Result<(), StackError> {
         if self.beside_background && self.trace.is_some() {
             let beside = background(document);
@@ -134,7 +136,7 @@ impl Overrides {
         }
     }
 
-    /// The trace and `beside`, in place of what the file has.
+    /// Replaces the file's workloads by the trace and `beside`.
     fn trace_beside(&self, document: &mut Document, beside: Vec<Value>) -> Result<(), StackError> {
         let mut trace = self.trace_keys.clone();
         let path = self.trace.as_deref().map(absolute).transpose()?;
@@ -161,7 +163,8 @@ fn owned((key, value): (&str, Value)) -> (String, Value) {
     (key.to_owned(), value)
 }
 
-/// The tables of `[[workloads]]` that are readers in the background, told not to be waited for.
+/// Returns the tables of `[[workloads]]` with kind `background`, changed so that a run does not
+/// wait for them.
 fn background(document: &Document) -> Vec<Value> {
     let items = document
         .values()
@@ -182,7 +185,7 @@ fn background(document: &Document) -> Vec<Value> {
         .collect()
 }
 
-/// Writes who stops platters into the volume, and takes out what says otherwise.
+/// Writes the policy of stops into the volume, and removes all other policies of stops.
 fn replace_stops(document: &mut Document, stops: &Stops) -> Result<(), StackError> {
     let Some(Value::Object(volume)) = document.values().get("volume") else {
         return Ok(());
@@ -191,6 +194,7 @@ fn replace_stops(document: &mut Document, stops: &Stops) -> Result<(), StackErro
     take_stops(&mut volume, *stops == Stops::Nobody);
     put(document, "volume", Value::Object(volume))?;
     let timer = match stops {
+        // Null also overrides a timer in the drive file.
         Stops::Nobody => Value::Null,
         Stops::Timer(keys) => Value::Object(keys.clone()),
     };
@@ -213,12 +217,14 @@ fn replace_stops(document: &mut Document, stops: &Stops) -> Result<(), StackErro
     }
 }
 
-/// Takes the timers out of a volume and of what lies in it; with `gears`, those are kept in the high one.
+/// Removes the timers of a volume and of all volumes inside. With `gears`, arrays with gears stay
+/// in the high gear.
 fn take_stops(volume: &mut Map<String, Value>, gears: bool) {
     if let Some(Value::Object(settings)) = volume.get_mut("drive_settings") {
         settings.remove("spin_down");
     }
     if gears && has_gears(volume) {
+        // A utilisation is never below 0, so the array never shifts down.
         volume.insert("shift_down".into(), json!(0.0));
     }
     let members = volume
@@ -231,7 +237,7 @@ fn take_stops(volume: &mut Map<String, Value>, gears: bool) {
         .for_each(|member| take_stops(member, gears));
 }
 
-/// Whether a volume has gears itself.
+/// Returns true if the volume itself has gears.
 fn has_gears(volume: &Map<String, Value>) -> bool {
     volume
         .get("layout")
@@ -239,7 +245,7 @@ fn has_gears(volume: &Map<String, Value>) -> bool {
         .is_some_and(|name| GEARED.contains(&name))
 }
 
-/// Whether a volume, or one in it, has gears.
+/// Returns true if the volume, or a volume inside, has gears.
 pub(crate) fn gears_within(volume: &Map<String, Value>) -> bool {
     let members = volume
         .get("members")
@@ -252,7 +258,8 @@ pub(crate) fn gears_within(volume: &Map<String, Value>) -> bool {
 /// Layouts with gears.
 const GEARED: [&str; 2] = ["paraid", "e-paraid"];
 
-/// How many traces are replayed at once, where there are several workloads and all are traces.
+/// Returns the number of traces that are replayed at once, if there are several workloads and all
+/// are traces.
 fn traces_at_once(document: &Document) -> Option<usize> {
     let Some(Value::Array(each)) = document.values().get("workloads") else {
         return None;
@@ -262,7 +269,7 @@ fn traces_at_once(document: &Document) -> Option<usize> {
         .then_some(each.len())
 }
 
-/// Another trace keeps the keys of the one that it replaces, but for the format.
+/// Replaces the workload by a trace. A trace keeps the keys of a replaced trace, except the format.
 fn replace_by_trace(document: &mut Document, trace: &Path) -> Result<(), StackError> {
     let mut workload = match document.values().get("workload") {
         Some(Value::Object(keys)) if keys.get("kind") == Some(&json!("trace")) => keys.clone(),
@@ -273,8 +280,8 @@ fn replace_by_trace(document: &mut Document, trace: &Path) -> Result<(), StackEr
     put(document, "workload", Value::Object(workload))
 }
 
-/// One drive has one name in digests, however it was called. A file is named
-/// from the current folder, not from the stack's.
+/// Returns the same name in digests for each spelling of a drive's name. A path is relative to the
+/// current folder, not to the stack file.
 fn name_of(drive: &str) -> String {
     let file = drive
         .split('#')

@@ -7,19 +7,18 @@ use fullstroke_volume::Layout;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Keys of a volume about the rebuilding of its members.
+/// Keys of a volume for the rebuild of its members.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RebuildKeys {
-    /// The member that is new and empty when the run begins, counted from 0, and
-    /// is filled from the others while requests are served; or a list of several,
-    /// together. Default none.
+    /// Number of the member that is new and empty at the start of the run, counted from 0; or a
+    /// list of several members. The members are filled together from the others while requests are
+    /// served. Default none.
     pub(crate) rebuild: Members,
-    /// A rebuild that is slower than so many bytes a second does not make way for
-    /// requests. Default 1000KiB, as md's.
+    /// Guaranteed speed: a rebuild below this speed, in bytes per second, does not give way to
+    /// requests. Default 1000KiB, as in md.
     pub(crate) speed_limit_min: Option<Bytes>,
-    /// The most bytes a second of a rebuild. Default none: as fast as it goes
-    /// (md's default is 200000KiB).
+    /// Upper limit of a rebuild in bytes per second. Default none (md's default is 200000KiB).
     pub(crate) speed_limit_max: Option<Bytes>,
 }
 
@@ -37,23 +36,23 @@ impl Default for Members {
     }
 }
 
-/// A member that is rebuilt from the beginning of a run.
+/// A member that is rebuilt from the start of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RebuiltMember {
-    /// Its indices from the top.
+    /// Member indices from the top.
     pub path: Vec<usize>,
-    /// As far as it is to be filled.
+    /// End of the addresses to fill.
     pub used: Sectors,
-    /// How fast its zones are written; none if it is a volume.
+    /// Write rates of the drive's zones; empty for a volume.
     pub zones: Vec<ZoneRate>,
-    /// The most bytes a second.
+    /// Upper limit in bytes per second.
     pub most: Option<Bytes>,
 }
 
 pub(crate) const KEYS: [&str; 3] = ["rebuild", "speed_limit_min", "speed_limit_max"];
 
 impl RebuildKeys {
-    /// Takes them out of a volume's keys.
+    /// Takes the keys out of a volume's keys.
     pub(crate) fn take(keys: &mut Keys) -> Result<RebuildKeys, ConfigError> {
         let own = KEYS
             .iter()
@@ -85,7 +84,7 @@ impl RebuildKeys {
         }
     }
 
-    /// An error unless the members can be rebuilt in a volume of this layout.
+    /// Checks that the members can be rebuilt in a volume of this layout.
     pub(crate) fn check(&self, layout: &mut dyn Layout) -> Result<(), ConfigError> {
         let fail = |message: String| Err(ConfigError::new("rebuild", message));
         let (members, name) = (layout.members(), layout.name());
@@ -111,7 +110,8 @@ impl RebuildKeys {
             "{lost} of {members} members are lost: each was checked, and is listed once"
         );
         let most = layout.failures_survived();
-        // Pairs survive a failure each: it depends on which members they are.
+        // The number of failures is not enough: a mirror of pairs survives one failure in each
+        // pair, but not two in one pair.
         for &member in self.members() {
             layout.set_member_state(member as usize, MemberState::Failed);
         }

@@ -19,7 +19,7 @@ use fullstroke_workload::{addresses, arrivals};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The page as Markdown.
+/// Returns the page as Markdown.
 pub fn reference() -> String {
     let mut page = String::from(
         "# Reference\n\n<!-- Written by `make generate`; a test holds it to the code. -->\n\n\
@@ -36,7 +36,7 @@ pub fn reference() -> String {
     page
 }
 
-/// Volumes: their common keys, their layouts, and the disciplines of `xor`.
+/// Writes the common keys of volumes, the layouts, and the disciplines of `xor`.
 fn volume(page: &mut String) {
     section(
         page,
@@ -53,7 +53,7 @@ fn volume(page: &mut String) {
     );
 }
 
-/// Workloads: each kind, several at once, arrivals and addresses.
+/// Writes each kind of workload, several workloads at once, arrivals and addresses.
 fn workloads(page: &mut String) {
     workload::REGISTRY
         .iter()
@@ -80,7 +80,7 @@ fn workloads(page: &mut String) {
     );
 }
 
-/// One host: its block layer, its file system and its caches.
+/// Writes one host: block layer, file system and caches.
 fn one_host(page: &mut String) {
     section(page, "[host]", "");
     keys(page, schema_of::<HostKeys>().as_value());
@@ -130,7 +130,7 @@ fn one_host(page: &mut String) {
     );
 }
 
-/// Several hosts, and what they share.
+/// Writes several hosts and their common layers.
 fn several_hosts(page: &mut String) {
     section(
         page,
@@ -165,7 +165,7 @@ fn several_hosts(page: &mut String) {
     keys(page, schema_of::<DiskKeys>().as_value());
 }
 
-/// Opportunities, controllers and links, and the readings of layers.
+/// Writes opportunities, controllers and links, and the readings of layers.
 fn between_host_and_volume(page: &mut String) {
     policies_with(
         page,
@@ -206,13 +206,13 @@ fn between_host_and_volume(page: &mut String) {
     }
 }
 
-/// The keys of a measurement.
+/// Writes the keys of a measurement.
 fn measurement(page: &mut String) {
     section(page, "[measurement]", "");
     keys(page, schema_of::<MeasurementConfig>().as_value());
 }
 
-/// Drive files, their policies, and the drive library.
+/// Writes drive files, their policies, and the drive library.
 fn drive_files(page: &mut String) {
     section(
         page,
@@ -248,7 +248,7 @@ fn section(page: &mut String, title: &str, text: &str) {
     }
 }
 
-/// A kind of workload: its keys, an example, and the tables within it.
+/// Writes a kind of workload: keys, an example, and nested tables.
 fn one_workload(page: &mut String, kind: &Entry<Kind>) {
     section(
         page,
@@ -272,7 +272,7 @@ fn one_workload(page: &mut String, kind: &Entry<Kind>) {
     }
 }
 
-/// A summary with a capital and a full stop.
+/// Returns a summary with a capital letter and a full stop.
 fn sentence(summary: &str) -> String {
     let mut letters = summary.chars();
     letters
@@ -284,7 +284,7 @@ fn sentence(summary: &str) -> String {
         .collect()
 }
 
-/// One entry for each policy of a registry.
+/// Writes one entry for each policy of a registry.
 fn policies<F>(page: &mut String, title: &str, registry: &[Entry<F>]) {
     policies_with(page, title, "", registry);
 }
@@ -297,7 +297,7 @@ fn policies_with<F>(page: &mut String, title: &str, text: &str, registry: &[Entr
     }
 }
 
-/// A table of the keys of an object schema; nothing if it has none.
+/// Writes a table of the keys of an object schema; nothing for a schema without keys.
 fn keys(page: &mut String, schema: &Value) {
     let Some(properties) = schema["properties"]
         .as_object()
@@ -329,7 +329,7 @@ fn keys(page: &mut String, schema: &Value) {
     page.push('\n');
 }
 
-/// What a value may be, in a few words.
+/// Returns the type of a value, in a few words.
 fn kind(property: &Value, root: &Value) -> String {
     if let Some(name) = property["$ref"]
         .as_str()
@@ -369,7 +369,7 @@ fn kind(property: &Value, root: &Value) -> String {
     }
 }
 
-/// The names of an enumeration.
+/// Returns the names of an enumeration.
 fn choices(schema: &Value) -> Vec<String> {
     let constants = schema["oneOf"]
         .as_array()

@@ -16,7 +16,7 @@ use fullstroke_workload::{addresses, arrivals};
 use schemars::Schema;
 use serde_json::{Map, Value, json};
 
-/// The whole schema. Policies contribute their own keys.
+/// Returns the whole schema. Policies contribute their own keys.
 pub(crate) fn stack() -> Value {
     let mut definitions = Map::new();
     let layouts: Vec<Value> = LAYOUTS
@@ -81,14 +81,14 @@ pub(crate) fn stack() -> Value {
     })
 }
 
-/// A workload of this kind.
+/// Returns the schema of a workload of this kind.
 fn one_workload(kind: &Entry<Kind>, definitions: &mut Map<String, Value>) -> Value {
     let mut schema = hoisted((kind.schema)().into(), definitions);
     schema["properties"]["kind"] = json!({ "const": kind.name });
     schema
 }
 
-/// Several workloads of these kinds, each with a name.
+/// Returns the schema of several workloads of these kinds, each with a name.
 fn side_by_side(kinds: Vec<Value>, definitions: &mut Map<String, Value>) -> Value {
     let own = hoisted(schema_of::<WorkloadKeys>().into(), definitions);
     let named = |mut kind: Value| {
@@ -108,7 +108,7 @@ fn side_by_side(kinds: Vec<Value>, definitions: &mut Map<String, Value>) -> Valu
     json!({ "type": "array", "description": "several workloads at once", "items": { "anyOf": items } })
 }
 
-/// Several hosts, each with workloads, and keys of `[host]`.
+/// Returns the schema of several hosts, each with workloads and keys of `[host]`.
 fn hosts(definitions: &mut Map<String, Value>) -> Value {
     let mut host = hoisted(schema_of::<HostsKeys>().into(), definitions);
     let mut layer = hoisted(schema_of::<HostKeys>().into(), definitions);
@@ -126,12 +126,12 @@ fn hosts(definitions: &mut Map<String, Value>) -> Value {
         properties.insert("workload".into(), json!({ "$ref": "#/$defs/Workload" }));
         properties.insert("workloads".into(), json!({ "$ref": "#/$defs/Workloads" }));
     }
-    // The elevator's own keys stand beside these.
+    // The elevator's own keys are in the same table.
     host["additionalProperties"] = json!(true);
     json!({ "type": "array", "description": "several hosts above one array", "items": host })
 }
 
-/// A stage, its rule of fairness, and a cache and block layer below it.
+/// Returns the schema of a stage with its rule of fairness, and of the cache and block layer below.
 fn shared(definitions: &mut Map<String, Value>) -> Value {
     let mut shared = choice(
         fullstroke_stage::fairness::REGISTRY,
@@ -157,7 +157,7 @@ fn shared(definitions: &mut Map<String, Value>) -> Value {
     shared
 }
 
-/// A host without an elevator, or with one and its keys.
+/// Returns the schema of a host without an elevator, or with an elevator and its keys.
 fn host(definitions: &mut Map<String, Value>) -> Value {
     let mut plain = hoisted(schema_of::<HostKeys>().into(), definitions);
     plain["properties"]["members"] = json!({ "$ref": "#/$defs/Host" });
@@ -174,13 +174,13 @@ fn host(definitions: &mut Map<String, Value>) -> Value {
     json!({ "anyOf": each })
 }
 
-/// A file system: what all have, and the keys of each.
+/// Returns the schema of a file system: the common keys, and the keys of each kind.
 fn files(definitions: &mut Map<String, Value>) -> Value {
     let common = properties_of(schema_of::<FilesKeys>(), definitions);
     file_systems(fullstroke_files::REGISTRY.iter(), &common, definitions)
 }
 
-/// The same whose files are disks of guests.
+/// Returns the schema of a file system whose files are disks of guests.
 fn disks_that_are_files(definitions: &mut Map<String, Value>) -> Value {
     let mut common = properties_of(schema_of::<FilesKeys>(), definitions);
     common.retain(|key, _| DiskKeys::WITHOUT.iter().all(|(without, _)| without != key));
@@ -208,7 +208,7 @@ fn file_systems<'a, F: 'a>(
     json!({ "anyOf": each.collect::<Vec<Value>>() })
 }
 
-/// A choice among the policies of a registry.
+/// Returns the schema of a choice among the policies of a registry.
 fn choice<F>(registry: &[Entry<F>], name_key: &str, definitions: &mut Map<String, Value>) -> Value {
     let each: Vec<Value> = registry
         .iter()
@@ -217,7 +217,7 @@ fn choice<F>(registry: &[Entry<F>], name_key: &str, definitions: &mut Map<String
     json!({ "anyOf": each })
 }
 
-/// The schema of one policy: its name, its own keys, and `common` ones.
+/// Returns the schema of one policy: name, own keys, and `common` keys.
 fn policy<F>(
     entry: &Entry<F>,
     name_key: &str,
@@ -238,14 +238,14 @@ fn policy<F>(
     schema
 }
 
-/// The schema of drive files.
+/// Returns the schema of drive files.
 pub fn drive() -> Value {
     let mut schema: Value = schema_of::<DriveConfig>().into();
     schema["title"] = json!("a fullstroke drive");
     schema
 }
 
-/// Keys that every volume has.
+/// Returns the keys of every volume.
 pub(crate) fn volume_keys() -> Map<String, Value> {
     let keys = json!({
         "drive": {
@@ -312,7 +312,8 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
     }
 }
 
-/// `schema` with its definitions moved to the root's.
+/// Moves the definitions of `schema` to the definitions of the root, because references start with
+/// `#/$defs`.
 fn hoisted(mut schema: Value, definitions: &mut Map<String, Value>) -> Value {
     if let Value::Object(table) = &mut schema {
         table.remove("$schema");

@@ -1,5 +1,6 @@
-//! What several hosts share above the array, `[shared]`: a stage, and below it a cache, or
-//! files that are the hosts' disks, and a block layer, if they are described.
+//! The common layers of several hosts above the array, `[shared]`. From the top: a stage; a cache,
+//! or files that are the hosts' disks; and a block layer. Cache, files and block layer are
+//! optional.
 
 use fullstroke_contract::registry::{Keys, check_known, known_keys, schema_of};
 use fullstroke_contract::{ConfigError, Node, Port};
@@ -10,37 +11,36 @@ use fullstroke_stage::{Addresses, Region, Regions, Stage, StageConfig};
 use fullstroke_vfs::{Backing, Disk, DiskKeys, FileBacked, FilesConfig};
 use serde_json::Value;
 
-/// The table.
+/// The table `[shared]`.
 pub(crate) struct Shared {
     stage: StageConfig,
-    /// The keys of the rule of fairness.
+    /// Keys of the rule of fairness.
     rule: Keys,
     below: HostConfig,
-    /// How the hosts' disks are files, if they are.
+    /// Settings of disks that are files; `None` if the hosts' disks are no files.
     files: Option<(DiskKeys, FilesConfig)>,
 }
 
-/// What the hosts have of it.
+/// The hosts' shares of the common layers.
 pub(crate) struct Shares<'a> {
-    /// Whose addresses are whose.
+    /// Addresses of each host.
     pub regions: Regions,
     pub names: Vec<&'a str>,
     pub weights: Vec<u32>,
 }
 
-/// Where the files are that are disks.
+/// The place of the files that are disks.
 pub(crate) struct Ground {
     pub site: Site,
-    /// Whether their file system is aged: only what runs need be.
+    /// True to age the file system, which only a real run needs.
     pub aged: bool,
 }
 
 impl Shared {
-    /// Reads it.
+    /// Reads the table.
     ///
     /// # Errors
-    /// A key that neither the stage nor its rule nor a block layer has; one that
-    /// cannot be.
+    /// If a key is unknown to the stage, its rule and a block layer, or if a value is wrong.
     pub(crate) fn read(table: &Keys) -> Result<Shared, ConfigError> {
         let (stage, rule, mut below) = StageConfig::read(table)?;
         if below.contains_key("elevator")
@@ -77,43 +77,43 @@ impl Shared {
         })
     }
 
-    /// Whether the hosts' disks are files.
+    /// Returns true if the hosts' disks are files.
     pub(crate) fn has_files(&self) -> bool {
         self.files.is_some()
     }
 
-    /// Whether hosts of these weights can share it.
+    /// Checks that hosts with these weights can share the layers.
     ///
     /// # Errors
-    /// The rule's.
+    /// Errors of the rule of fairness.
     pub(crate) fn check(&self, weights: &[u32]) -> Result<(), ConfigError> {
         self.stage.rule(&self.rule, weights).map(drop)
     }
 
-    /// The block layer.
+    /// Returns the block layer.
     pub(crate) fn layer(&self) -> &HostConfig {
         &self.below
     }
 
-    /// The block layer, to be changed.
+    /// Returns the block layer for changes.
     pub(crate) fn layer_mut(&mut self) -> &mut HostConfig {
         &mut self.below
     }
 
-    /// Whether hosts answer each other's reads.
+    /// Returns true if hosts answer each other's reads.
     pub(crate) fn cooperates(&self) -> bool {
         self.stage.cooperation.is_some()
     }
 
-    /// Which of the array's addresses a host has.
+    /// Returns the rule for the addresses of hosts.
     pub(crate) fn addresses(&self) -> Addresses {
         self.stage.addresses
     }
 
-    /// All of it above `array`, of which hosts have these shares.
+    /// Builds all layers above `array`, for hosts with these shares.
     ///
     /// # Errors
-    /// What does not suit the array.
+    /// If a layer does not fit the array.
     pub(crate) fn over(
         &self,
         array: Branch,
@@ -137,6 +137,7 @@ impl Shared {
             .cost
             .build()
             .map_err(|error| error.below("cost"))?;
+        // With an elevator, the block layer below has this limit (see `read`).
         let depth = self
             .stage
             .queue_depth
@@ -181,7 +182,7 @@ impl Shared {
     }
 }
 
-/// `layer` above `below`, if there is one.
+/// Returns `layer` above `below`, or only `below`.
 pub(crate) fn over(layer: Option<Box<dyn Node>>, below: Branch) -> Branch {
     match layer {
         Some(layer) => Branch::over(layer, below),
@@ -189,11 +190,11 @@ pub(crate) fn over(layer: Option<Box<dyn Node>>, below: Branch) -> Branch {
     }
 }
 
-/// A key that is neither of the stage, nor of a block layer and its elevator, is
-/// refused here, so that the nearest is looked for among all.
+/// Checks that each key belongs to the stage, to a block layer or to its elevator. The check is
+/// here, so that the suggestion for an unknown key considers all of these keys.
 fn check_keys(below: &Keys) -> Result<(), ConfigError> {
     if below.contains_key("elevator") {
-        // Its elevator's keys are known to the block layer.
+        // The block layer knows the keys of its elevator.
         return Ok(());
     }
     let known = known_keys(&schema_of::<StageConfig>())

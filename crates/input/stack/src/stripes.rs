@@ -1,4 +1,4 @@
-//! What a host may know of a striped volume.
+//! A host's view of a striped volume.
 
 use fullstroke_contract::Stripes;
 use fullstroke_units::{Lbn, Sectors};
@@ -11,7 +11,7 @@ pub(crate) struct Striped {
 }
 
 impl Striped {
-    /// The stripes of a layout, if it has any.
+    /// Returns the stripes of a layout; `None` for a layout without stripes.
     pub(crate) fn of(layout: Box<dyn Layout>) -> Option<Striped> {
         let unit = layout.geometry().stripe()?.unit;
         assert!(
@@ -53,7 +53,7 @@ mod tests {
             let striped = striped(layout, json!({ "chunk": "32KiB" }), members).unwrap();
             assert_eq!(striped.unit(), Sectors(64), "{layout}");
         }
-        // The last chunk of a row goes on in the next one here.
+        // Here the last chunk of a row continues in the next row.
         let right = json!({ "chunk": "32KiB", "rotation": "right-symmetric" });
         assert_eq!(striped("raid5", right, 3).unwrap().unit(), Sectors(64));
         assert!(striped("raid1", json!({}), 2).is_none());

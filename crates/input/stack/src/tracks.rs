@@ -1,5 +1,5 @@
-//! What can be known of tracks above a drive, an array and a controller: one source
-//! for all who align to them.
+//! The known tracks above a drive, an array and a controller: one source for all layers that align
+//! to tracks.
 
 use crate::StackError;
 use crate::build::VolumeSpec;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// The key, `tracks` of a volume.
+/// The key `tracks` of a volume.
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 enum TracksKey {
@@ -27,22 +27,23 @@ enum TracksKey {
     },
 }
 
-/// A table that a stack file names, for the drives below where it does.
+/// A track table from a stack file, for the drives below the key.
 #[derive(Clone)]
 pub(crate) struct Given {
     table: Arc<Boundaries>,
     file: PathBuf,
-    /// Whether it is used though the drive's tracks are others.
+    /// True to use the table even if it differs from the drive's tracks.
     trust: bool,
-    /// The path of the key, for errors.
+    /// Path of the key, for errors.
     key: String,
 }
 
 impl Given {
-    /// Reads the file that the key names, from the stack file's folder.
+    /// Reads the file that the key names, relative to the stack file's folder.
     ///
     /// # Errors
-    /// At the key: what names no file, a file that cannot be read or is no table.
+    /// Returns errors at the key: the value names no file, or the file cannot be read or is not a
+    /// table.
     pub(crate) fn read(
         value: Value,
         key: String,
@@ -71,11 +72,11 @@ impl Given {
         })
     }
 
-    /// The table as that of a drive.
+    /// Uses the table for a drive.
     ///
     /// # Errors
-    /// At the key, with the first address at which the drive has another track; where
-    /// the table is trusted, only if the capacity is another.
+    /// Returns an error at the key with the first address at which the drive has a different track.
+    /// For a trusted table, only a different capacity is an error.
     pub(crate) fn of(&self, model: &Model, document: &Document) -> Result<Tracks, StackError> {
         let fail = |message: String| {
             let message = format!("`{}`: {message}", self.file.display());
@@ -108,7 +109,7 @@ fn own(model: &Model) -> Result<Arc<Boundaries>, UnknownTracks> {
     table.map(Arc::new).map_err(UnknownTracks::OfDrive)
 }
 
-/// The table of a drive, found when it is asked for, and once for drives alike.
+/// The track table of a drive. The table is built at the first use, and once for all equal drives.
 #[derive(Clone, Default)]
 pub(crate) struct Tracks {
     known: Arc<OnceLock<Arc<Boundaries>>>,
@@ -125,7 +126,8 @@ impl Tracks {
         Ok(Arc::clone(self.known.get_or_init(|| own)))
     }
 
-    /// What a digest has to tell apart: a table that is not the drive's own.
+    /// Returns the text of a table that is not the drive's own, because the digest of the stack
+    /// must depend on it.
     pub(crate) fn identity(&self) -> Option<String> {
         self.known
             .get()
@@ -134,20 +136,20 @@ impl Tracks {
     }
 }
 
-/// For what tracks are wanted.
+/// The use of the tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// To lay out files, and to cut requests: no two tracks in one.
+    /// To lay out files and to split requests: a request must not cross a track boundary.
     Tracks,
-    /// To end windows of read-ahead: above an array, a track of each member.
+    /// To end read-ahead windows: above an array, a window is a track of each member.
     Windows,
 }
 
 impl Stack {
-    /// The tracks of the device that the hosts see.
+    /// Returns the tracks of the device that the hosts see.
     ///
     /// # Errors
-    /// Why they are none, or not known.
+    /// The reason why there are no tracks, or why they are unknown.
     pub(crate) fn tracks(&self, wanted: Wanted) -> Result<Arc<Boundaries>, UnknownTracks> {
         if self.controller.is_some() && !self.volume.tables_are_given() {
             return Err(UnknownTracks::BehindController);
@@ -160,7 +162,7 @@ impl Stack {
 }
 
 impl VolumeSpec {
-    /// Whether a file says the tracks of each drive.
+    /// Returns true if each drive has a track table from a file.
     fn tables_are_given(&self) -> bool {
         match self {
             VolumeSpec::Drive(_, tracks) => tracks.given,
@@ -168,11 +170,11 @@ impl VolumeSpec {
         }
     }
 
-    /// The tracks of its addresses: a drive's; those of drives one behind the other; of
-    /// copies, if all have the same.
+    /// Returns the tracks of the volume's addresses: tracks of one drive, of concatenated drives,
+    /// or of copies with equal tracks.
     ///
     /// # Errors
-    /// Why there are none.
+    /// The reason why there are no tracks.
     pub(crate) fn tracks(&self) -> Result<Arc<Boundaries>, UnknownTracks> {
         match self {
             VolumeSpec::Drive(model, tracks) => tracks.table(model),
@@ -187,11 +189,12 @@ impl VolumeSpec {
         }
     }
 
-    /// Where windows of read-ahead had best end: with tracks, if its addresses have any;
-    /// else in the rows of chunks in which members' tracks do.
+    /// Returns the best ends of read-ahead windows. Windows end with tracks if the volume's
+    /// addresses have tracks. Otherwise windows end with the rows of chunks in which the members'
+    /// tracks end.
     ///
     /// # Errors
-    /// Why there are none.
+    /// The reason why there are no tracks.
     pub(crate) fn windows(&self) -> Result<Arc<Boundaries>, UnknownTracks> {
         let VolumeSpec::Volume { members, .. } = self else {
             return self.tracks();
@@ -239,7 +242,7 @@ impl VolumeSpec {
     }
 }
 
-/// Tracks of members that are passed at one go each.
+/// Returns the tracks of members that are addressed one after the other.
 fn contiguous(
     layout: &dyn Layout,
     members: &[VolumeSpec],
@@ -270,7 +273,7 @@ fn contiguous(
     Ok(Arc::new(table))
 }
 
-/// Copies can be read from any member, and so all have to have the same tracks.
+/// Checks that all copies have the same tracks, because each copy may serve a read.
 fn check_copies(table: &Boundaries, copies: &[Arc<Boundaries>]) -> Result<(), UnknownTracks> {
     for (member, copy) in copies.iter().enumerate() {
         let part = copy.part(fullstroke_contract::Extent {
@@ -284,8 +287,8 @@ fn check_copies(table: &Boundaries, copies: &[Arc<Boundaries>]) -> Result<(), Un
     Ok(())
 }
 
-/// Whether the chunks of a row lie at the same address of all members, as those of
-/// RAID-0, 4, 5, 6 and 10 do: looked up in the first rows and the last.
+/// Returns true if the chunks of a row have the same address on all members, as in RAID-0, 4, 5, 6
+/// and 10. The first 64 rows and the last row are checked.
 fn rows_lie_abreast(layout: &dyn Layout, rows: Rows) -> bool {
     let abreast = |row: u64| {
         let chunks = (row * rows.row.0..(row + 1) * rows.row.0).step_by(rows.unit.0 as usize);

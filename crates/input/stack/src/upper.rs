@@ -11,40 +11,40 @@ use fullstroke_units::{Duration, Sectors, Seed, Time};
 use fullstroke_vfs::{Equipment, FilesConfig, Vfs};
 use std::sync::Arc;
 
-/// A host above its block layer: what its table says.
+/// The description of a host above its block layer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct UpperConfig {
     files: Option<FilesConfig>,
 }
 
-/// What a host's programs find.
+/// The surroundings of a host's programs.
 pub(crate) struct Ground<'a> {
-    /// Addresses of the device.
+    /// Number of addresses of the device.
     pub capacity: Sectors,
-    /// How they are striped, if the host can know it.
+    /// Stripes of the device; `None` if the host cannot know them.
     pub stripe: Option<fullstroke_files::Stripe>,
-    /// Finds its tracks, or says why there are none.
+    /// Returns the tracks of the device, or the reason why there are none.
     pub tracks: &'a dyn Fn(Wanted) -> Result<Arc<Boundaries>, UnknownTracks>,
     pub seed: Seed,
-    /// When its programs begin, at the earliest.
+    /// Earliest start time of the programs.
     pub start: Duration,
     pub terms: Terms,
 }
 
-/// What goes for all hosts of a run.
+/// The terms for all hosts of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
-    /// Calls that ended before are not counted.
+    /// Time from which ended calls are counted.
     pub counted_from: Time,
-    /// Whether file systems are aged: only what runs need be.
+    /// True to age the file systems, which only a real run needs.
     pub aged: bool,
 }
 
 impl UpperConfig {
-    /// Of the host's table.
+    /// Reads the configuration from the host's table.
     ///
     /// # Errors
-    /// At a key below `files`.
+    /// Returns errors at a key below `files`.
     pub(crate) fn read(host: &HostConfig) -> Result<UpperConfig, ConfigError> {
         let files = host.files().map(FilesConfig::read).transpose();
         Ok(UpperConfig {
@@ -52,17 +52,17 @@ impl UpperConfig {
         })
     }
 
-    /// Whether there is a file system.
+    /// Returns true if there is a file system.
     pub(crate) fn has_files(&self) -> bool {
         self.files.is_some()
     }
 
-    /// The programs of a host above its file system; `None` if its workloads are none.
-    /// `at` is the path of the host's table.
+    /// Builds the programs of a host above its file system. Returns `None` if the workloads are no
+    /// programs. `at` is the path of the host's table.
     ///
     /// # Errors
-    /// Programs without files or memory, files without programs, a device that is too
-    /// small.
+    /// If there are programs without files or memory, files without programs, or if the device is
+    /// too small.
     pub(crate) fn programs(
         &self,
         workloads: &Workloads,
@@ -124,8 +124,8 @@ impl UpperConfig {
     }
 }
 
-/// The site with the tracks that files keep to, and those with which windows of
-/// read-ahead end.
+/// Returns the site with the tracks for the layout of files, and the tracks at which read-ahead
+/// windows end.
 fn aligned(
     files: &FilesConfig,
     site: Site,
@@ -174,7 +174,7 @@ fn no_memory(program: &str) -> ConfigError {
     ConfigError::new("memory", message)
 }
 
-/// The stripes that a file system is made for.
+/// Returns the stripes for which a file system is made.
 pub(crate) fn stripe_of(stripe: fullstroke_volume::Stripe) -> Option<fullstroke_files::Stripe> {
     let width = stripe.row?.0 / stripe.unit.0;
     Some(fullstroke_files::Stripe {

@@ -1,4 +1,4 @@
-//! The volume of a stack file, with all volumes and drives below it.
+//! The volume of a stack file, with all volumes and drives below.
 
 use crate::build::VolumeSpec;
 use crate::document::Document;
@@ -13,7 +13,7 @@ use fullstroke_volume::{Coordination, MemberZone};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// Drive keys that a volume hands down to the volumes within it.
+/// Drive keys that a volume passes down to the volumes inside.
 #[derive(Clone, Default)]
 pub(crate) struct Inherited {
     drive: Option<String>,
@@ -23,7 +23,8 @@ pub(crate) struct Inherited {
 }
 
 impl Inherited {
-    /// These keys with those that a volume itself gives, which are taken out of `own`.
+    /// Returns these keys, overridden by the keys of a volume itself. The keys are taken out of
+    /// `own`.
     fn below(&self, own: &mut Keys, site: Site<'_>) -> Result<Inherited, StackError> {
         let mut inherited = self.clone();
         let refused = |key, found: Value, expected| {
@@ -51,7 +52,7 @@ impl Inherited {
         Ok(inherited)
     }
 
-    /// One drive as a member, with its tracks.
+    /// Returns one drive as a member, with its tracks.
     fn drive(&self, site: Site<'_>) -> Result<VolumeSpec, StackError> {
         let Some(name) = &self.drive else {
             let message = "the volume has no drives; give drive = \"...\", or [[volume.members]]";
@@ -67,7 +68,7 @@ impl Inherited {
         Ok(VolumeSpec::Drive(model, tracks))
     }
 
-    /// The drive of this name with the settings of its volume.
+    /// Loads the drive of this name with the settings of its volume.
     fn load(&self, name: &str, folder: &Path) -> Result<Model, StackError> {
         let described = drives::load_with(name, folder, &self.settings)?;
         let has_cache = described
@@ -95,19 +96,18 @@ impl Inherited {
     }
 }
 
-/// How the platters of a stack's drives stand to each other, `spindles` of the
-/// uppermost volume.
+/// The angles of a stack's drives relative to each other, `spindles` of the uppermost volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spindles {
-    /// All are at the same angle at time 0, and stay so where they turn as fast.
+    /// All platters have the same angle at time 0. Drives of equal speed stay at equal angles.
     Together,
-    /// Each at an angle of its own, by chance: the rule today. Few arrays have
-    /// synchronised spindles since the nineties.
+    /// Each drive has a random angle, as today. Few arrays have had synchronised spindles since the
+    /// nineties.
     Apart,
 }
 
 impl Spindles {
-    /// Takes the key out of the uppermost volume's.
+    /// Takes the key out of the uppermost volume's keys.
     pub(crate) fn take(keys: &mut Keys) -> Result<Spindles, ConfigError> {
         match keys.remove("spindles") {
             None => Ok(Spindles::Together),
@@ -121,7 +121,7 @@ impl Spindles {
     }
 }
 
-/// Keys of a volume that are not its layout's.
+/// Keys of a volume that do not belong to its layout.
 const VOLUME_KEYS: &[&str] = &[
     "layout",
     "drive",
@@ -139,12 +139,12 @@ const VOLUME_KEYS: &[&str] = &[
 struct Site<'a> {
     document: &'a Document,
     folder: &'a Path,
-    /// The dotted path of the volume's table.
+    /// Dotted path of the volume's table.
     path: &'a str,
 }
 
 impl Site<'_> {
-    /// An error at a key of the volume, with file and line.
+    /// Returns an error at a key of the volume, with file and line.
     fn error(&self, error: ConfigError) -> StackError {
         self.document.error(error.below(self.path))
     }
@@ -154,7 +154,7 @@ impl Site<'_> {
     }
 }
 
-/// Reads a volume and, below it, its members.
+/// Reads a volume and the members below.
 pub(crate) fn read_volume(
     document: &Document,
     folder: &Path,
@@ -204,7 +204,7 @@ pub(crate) fn read_volume(
     })
 }
 
-/// The name of the layout; "jbod" where the volume names none.
+/// Returns the name of the layout; "jbod" for a volume without the key.
 fn take_layout(own: &mut Keys) -> Result<String, ConfigError> {
     match own.remove("layout") {
         None => Ok("jbod".to_owned()),
@@ -216,7 +216,7 @@ fn take_layout(own: &mut Keys) -> Result<String, ConfigError> {
     }
 }
 
-/// What lies below a volume: `drives` drives of one kind, or the described members.
+/// Reads the members of a volume: `drives` drives of one kind, or the described members.
 fn read_below(
     own: &mut Keys,
     keys: &Keys,
@@ -245,11 +245,11 @@ fn coordination(value: Value) -> Result<Coordination, ConfigError> {
     serde_json::from_value(value).map_err(|_| ConfigError::new("coordinate", message))
 }
 
-/// The key of layouts that want to know the zones of their members.
+/// The key of layouts that use the zones of their members.
 const MEMBER_ZONES: &str = "member_zones";
 
-/// The zones of all members, as such layouts read them; `None` if a member is
-/// no drive.
+/// Returns the zones of all members in the form of the key [`MEMBER_ZONES`]; `None` if a member is
+/// not a drive.
 fn member_zones(members: &[VolumeSpec]) -> Option<Value> {
     let of_drive = |model: &Model| -> Vec<MemberZone> {
         let zones = model.tracks().zone_rates().into_iter();
@@ -264,8 +264,7 @@ fn member_zones(members: &[VolumeSpec]) -> Option<Value> {
     all.collect::<Option<Vec<_>>>().map(|all| json!(all))
 }
 
-/// Members that are described one by one: each a drive or a volume, `count`
-/// times.
+/// Reads members that are described one by one: each a drive or a volume, `count` times.
 fn read_members(
     document: &Document,
     folder: &Path,
@@ -286,7 +285,7 @@ fn read_members(
         let times = count(keys.get("count").cloned(), "count", 1)
             .map_err(|error| document.error(error.below(&path)))?;
         let described = read_volume(document, folder, keys, &path, inherited)?;
-        // Drives without a layout of their own are members themselves.
+        // Drives in a table without a layout are members of the upper volume.
         let each = match &described {
             VolumeSpec::Volume { members, .. } if !keys.contains_key("layout") => members.len(),
             _ => 1,
@@ -316,14 +315,14 @@ fn read_members(
     Ok(members)
 }
 
-/// The most members of one layer. Each `count` and each `drives` is at most this large.
+/// Largest number of members of one layer, and of each `count` and `drives`.
 const MEMBERS_MAX: u64 = 1024;
-/// The most drives below one layer, however many layers lie between: a drive takes some
-/// 100 KB, and its machine more.
+/// Largest number of drives below one layer, through all levels. A drive takes some 100 KB, and its
+/// machine more.
 const DRIVES_MAX: usize = 16 * 1024;
 
-/// An error if `count` times what is described once brings the layer above its limit. Checked
-/// before anything is made so often: nested counts multiply.
+/// Returns an error if `times` repetitions exceed the limit of the layer. The check comes before
+/// any repetition is built, because nested counts multiply.
 fn check_product(
     times: usize,
     each: usize,
@@ -360,8 +359,8 @@ fn count(value: Option<Value>, key: &str, unless_said: usize) -> Result<usize, C
     }
 }
 
-/// An error about a drive's own file stays as it is; one about a name belongs
-/// to the place where the name stands.
+/// An error in a drive's own file stays unchanged. An error about a drive's name is moved to the
+/// place of the name.
 fn named_here(error: StackError, here: &StackError) -> StackError {
     if error.line.is_some() || error.file.ends_with(".toml") {
         return error;

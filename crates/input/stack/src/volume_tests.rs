@@ -1,10 +1,9 @@
-//! `write_cache` in a volume says whether its drives acknowledge writes that
-//! are in their buffers.
+//! `write_cache` in a volume decides whether its drives acknowledge writes in their buffers.
 
 use crate::build::VolumeSpec;
 use crate::{Overrides, Stack};
 
-/// Whether each drive of a stack has its write cache on.
+/// Returns the state of each drive's write cache; `None` for a drive without a buffer.
 fn caches(volume: &str, set: &[&str]) -> Result<Vec<Option<bool>>, String> {
     let text = format!(
         "[workload]\nkind = \"synthetic\"\nrequests = 1\nsize = \"4KiB\"\narrivals = {{ process = \"closed\", outstanding = 1 }}\n{volume}"
@@ -104,7 +103,7 @@ fn a_drive_without_a_buffer_has_none_and_says_so() {
     );
 }
 
-/// Ten lines would ask for 2^40 drives; they are counted before any is made.
+/// Ten lines ask for 2^40 drives. The drives are counted before any drive is built.
 #[test]
 fn nested_counts_are_bounded_by_their_product() {
     let level = |depth: usize| format!("[[volume{}]]\ncount = 1024\n", ".members".repeat(depth));
@@ -121,14 +120,14 @@ fn nested_counts_are_bounded_by_their_product() {
             && error.contains("16384 drives"),
         "{error}"
     );
-    // Without layouts of their own all are members of one layer.
+    // Without layouts of their own, all drives are members of one layer.
     let flat = format!(
         "[volume]\nlayout = \"raid0\"\n{}drive = \"seagate-exos-x24-24tb\"\ndrives = 1024\n",
         level(1)
     );
     let error = caches(&flat, &[]).unwrap_err();
     assert!(error.contains("1024 members of one layer"), "{error}");
-    // Several tables add up.
+    // The limit holds for the sum of several tables.
     let one = "[[volume.members]]\ndrive = \"seagate-exos-x24-24tb\"\ncount = 600\n";
     let error = caches(&format!("[volume]\nlayout = \"raid0\"\n{one}{one}"), &[]).unwrap_err();
     assert!(error.contains("with 600 before 1200"), "{error}");

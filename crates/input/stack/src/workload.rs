@@ -1,8 +1,8 @@
 //! A workload of a stack file, by its kind.
 //!
-//! A kind is one file: its keys, a type that implements [`Workload`], its
-//! entry, and one line in [`REGISTRY`]. Programs are kinds, too, by a registry of
-//! their own ([`fullstroke_programs::REGISTRY`]).
+//! Each kind has one file with its keys, a type that implements [`Workload`], its entry, and one
+//! line in [`REGISTRY`]. Programs are kinds, too, with a registry of their own
+//! ([`fullstroke_programs::REGISTRY`]).
 
 mod background;
 mod fio;
@@ -14,7 +14,7 @@ mod trace;
 
 #[cfg(test)]
 mod conformance;
-/// The example of CONTRIBUTING.md, compiled and held to the conformance tests.
+/// The example of CONTRIBUTING.md, compiled and checked by the conformance tests.
 #[cfg(test)]
 #[path = "../../../../docs/examples/workload.rs"]
 mod worked_example;
@@ -32,91 +32,89 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// A workload as its keys describe it.
+/// A workload as described by its keys.
 pub(crate) trait Workload: Send + Sync {
-    /// What issues its requests on a volume of `capacity`, fresh, at time 0.
+    /// Creates the source of the requests on a volume of `capacity`, fresh, at time 0.
     fn source(&self, capacity: Sectors, seed: Seed) -> Result<Box<dyn Source>, WorkloadError>;
 
-    /// The program that it is, if it is one: it works on files, and has no source of
-    /// its own.
+    /// Returns the program, if the workload is a program. A program works on files and has no
+    /// source of its own.
     ///
     /// # Errors
-    /// What it was told does not go with files.
+    /// If a setting of the workload is impossible on files.
     fn program(&self, _seed: Seed) -> Result<Option<StartedAs>, ConfigError> {
         Ok(None)
     }
 
-    /// Changes its keys for the digest of the stack: files are what they say,
-    /// not where they lie.
+    /// Changes the keys for the digest of the stack. In the digest, the contents of a file count,
+    /// not its path.
     fn identify(&self, _keys: &mut Value) {}
 
-    /// The names of its processes by their number, which is one more than the
-    /// index here; empty where it names none.
+    /// Returns the names of the processes. Process `n` has index `n - 1` here. Empty for a workload
+    /// without process names.
     fn process_names(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The trace that it replays.
+    /// Returns the replayed trace.
     fn trace_file(&self) -> Option<PathBuf> {
         None
     }
 
-    /// When each request of a trace arrives; `None` if it is no trace.
+    /// Returns the arrival time of each request of a trace; `None` if the workload is not a trace.
     fn arrival_times(&self) -> Option<Result<Vec<Duration>, StackError>> {
         None
     }
 
-    /// Whether it is a job file of fio's.
+    /// Returns true for a job file of fio.
     fn is_job_file(&self) -> bool {
         false
     }
 
-    /// How many media streams it starts.
+    /// Returns the number of media streams.
     fn streams(&self) -> Option<u32> {
         None
     }
 }
 
-/// A program at its beginning.
+/// A program at its start.
 pub(crate) struct StartedAs {
-    /// What kind.
+    /// Kind of the program.
     pub(crate) kind: &'static str,
-    /// The file that it was read from, if it was.
+    /// File from which the program was read, if there is one.
     pub(crate) file: Option<String>,
     pub(crate) program: Box<dyn Program>,
 }
 
-/// Reads a workload from its keys, and the files that they name in a folder if
-/// these describe it.
+/// Reads a workload from its keys. Files that the keys name are relative to the folder.
 pub(crate) type ReadWorkload = fn(&Keys, &Path) -> Result<Box<dyn Workload>, WorkloadError>;
 
-/// Who reads a workload.
+/// The reader of a workload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Read {
-    /// A function of its own.
+    /// The workload's own function.
     Itself(ReadWorkload),
-    /// The program's.
+    /// The reader of programs.
     Program(&'static Entry<fullstroke_programs::Kind>),
 }
 
-/// The key of a table within a workload's keys, and its schema.
+/// The key of a table inside a workload's keys, and the schema of the table.
 pub(crate) type Table = (&'static str, fn() -> Schema);
 
-/// How a workload comes about, and what goes with its kind.
+/// The properties of a kind of workload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
-    /// Reads it.
+    /// Reader of the workload.
     pub(crate) read: Read,
-    /// Tables within its keys, or lists of them.
+    /// Tables, or lists of tables, inside the keys.
     pub(crate) tables: &'static [Table],
-    /// Whether it has results of its own, so that nothing runs beside it.
+    /// True for a workload with results of its own, which cannot run beside others.
     pub(crate) alone: bool,
-    /// Keys of a small one, beside `kind`; files are named from the root of the
-    /// sources.
+    /// Keys of a small example, without `kind`. Files are relative to the root of the sources.
     pub(crate) example: &'static str,
 }
 
-/// Every kind of workload, those that are programs last.
+/// All kinds of workload; programs are last.
 pub(crate) static REGISTRY: LazyLock<Vec<Entry<Kind>>> = LazyLock::new(|| {
     let own = [
         trace::ENTRY,
@@ -129,17 +127,17 @@ pub(crate) static REGISTRY: LazyLock<Vec<Entry<Kind>>> = LazyLock::new(|| {
     own.into_iter().chain(program::entries()).collect()
 });
 
-/// Why there is no workload, or no source of its requests.
+/// The reason why there is no workload or no source.
 #[derive(Debug)]
 pub(crate) enum WorkloadError {
-    /// One of its keys, seen from its table.
+    /// Error in one of the workload's keys, relative to its table.
     Key(ConfigError),
-    /// A file that it names.
+    /// Error in a file that the keys name.
     File(StackError),
 }
 
 impl WorkloadError {
-    /// The error for whoever wrote the workload at the key `at` of `document`.
+    /// Returns the error for the user, with the workload at the key `at` of `document`.
     pub(crate) fn at(self, at: &str, document: &Document) -> StackError {
         match self {
             WorkloadError::Key(error) => document.error(error.below(at)),
@@ -160,7 +158,7 @@ impl From<StackError> for WorkloadError {
     }
 }
 
-/// The kind that the key `kind` names.
+/// Returns the kind that the key `kind` names.
 pub(crate) fn kind_of(keys: &Keys) -> Result<&'static Entry<Kind>, ConfigError> {
     match keys.get("kind") {
         Some(Value::String(name)) => find("workload", &REGISTRY, "kind", name),
@@ -187,14 +185,14 @@ pub(crate) fn read_workload(
     }
 }
 
-/// An error that names the nearest known key if a table within the keys, or one
-/// of a list, has an unknown one.
+/// Checks a table inside the keys, or each table of a list, for unknown keys. The error suggests
+/// the most similar known key.
 fn check_table(keys: &Keys, key: &str, schema: fn() -> Schema) -> Result<(), ConfigError> {
     let check = |value: &Value, at: &str| match value {
         Value::Object(table) => {
             check_known(table, &known_keys(&schema())).map_err(|error| error.below(at))
         }
-        // What is no table, reading finds.
+        // A value that is not a table becomes an error later, when the keys are read.
         _ => Ok(()),
     };
     match keys.get(key) {
@@ -207,7 +205,7 @@ fn check_table(keys: &Keys, key: &str, schema: fn() -> Schema) -> Result<(), Con
     }
 }
 
-/// The names of these kinds, for people.
+/// Returns the names of these kinds, for messages.
 pub(crate) fn names<'a>(kinds: impl Iterator<Item = &'a Entry<Kind>>) -> String {
     kinds.map(|kind| kind.name).collect::<Vec<_>>().join(", ")
 }

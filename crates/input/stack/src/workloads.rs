@@ -1,4 +1,4 @@
-//! What a stack serves: one workload, several side by side, or clients.
+//! The load of a stack: one workload, several side by side, or clients.
 
 use crate::StackError;
 use crate::document::Document;
@@ -17,24 +17,24 @@ use std::path::Path;
 
 /// The tables `[workload]` or `[[workloads]]` of a stack.
 pub(crate) enum Workloads {
-    /// None in the file: whoever serves the stack has clients.
+    /// No workload in the file: a server's clients send the requests.
     Clients,
-    /// One.
+    /// One workload.
     One(Box<dyn Workload>),
-    /// Several, side by side.
+    /// Several workloads, side by side.
     Several(Vec<NamedWorkload>),
 }
 
-/// One of several workloads: keys that each has beside those of its kind.
+/// Keys of one of several workloads, beside the keys of its kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadKeys {
-    /// What it is called in results: `workloads.NAME.response_ms.p99`.
+    /// Name of the workload in results: `workloads.NAME.response_ms.p99`.
     pub name: String,
-    /// When it begins.
+    /// Start time of the workload.
     #[serde(default)]
     pub start: Duration,
-    /// Whether the run ends without waiting for it.
+    /// True if the run does not wait for the end of the workload.
     #[serde(default)]
     pub background: bool,
 }
@@ -45,19 +45,18 @@ pub(crate) struct NamedWorkload {
     workload: Box<dyn Workload>,
 }
 
-/// A process number of a trace is below this: `PID_MAX_LIMIT` of Linux
-/// (`include/linux/threads.h`).
+/// Upper bound of process numbers in a trace: `PID_MAX_LIMIT` of Linux (`include/linux/threads.h`).
 const PROCESSES_MAX: u32 = 1 << 22;
 
 /// A table of the document, for errors.
 pub(crate) struct Place<'a> {
     pub(crate) document: &'a Document,
-    /// Where it stands, such as `hosts[1]`; empty at the top.
+    /// Path of the table, such as `hosts[1]`; empty at the top.
     pub(crate) path: &'a str,
 }
 
-/// How long the workloads of a stack go on, if all say how long they do; what is on its way then
-/// is brought to its end.
+/// Returns the duration of a stack's workloads, if all of them have the key `duration`. Requests in
+/// flight at this time are completed.
 pub(crate) fn lasts(document: &Document) -> Option<Duration> {
     fn tables(of: &Map<String, Value>) -> impl Iterator<Item = &Value> {
         let several = of
@@ -77,7 +76,7 @@ pub(crate) fn lasts(document: &Document) -> Option<Duration> {
             .get(key)
             .and_then(|value| serde_json::from_value::<Duration>(value.clone()).ok())
     };
-    // The rounds of a background workload are brought to their ends, which may take long.
+    // A background workload has no bound, because it completes its last round, which may take long.
     let lasts = |table: &Value| {
         let bounded = table.get("kind").and_then(Value::as_str) != Some("background");
         let duration = time(table, "duration").filter(|_| bounded)?;
@@ -98,13 +97,13 @@ impl Place<'_> {
             format!("{}.{key}", self.path)
         }
     }
-    /// An error at a key of the table.
+    /// Returns an error at a key of the table.
     pub(crate) fn error(&self, error: ConfigError) -> StackError {
         self.document.error(error.below(self.path))
     }
 }
 
-/// Workloads and named processes that have numbers so far.
+/// Numbers given so far to workloads and to named processes.
 #[derive(Default)]
 pub(crate) struct Numbers {
     workloads: u16,
@@ -112,9 +111,9 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// The number before the first process of one more workload. Processes with
-    /// names are numbered through, as results count them; those of a trace lie
-    /// above all of them.
+    /// Returns the number before the first process of a further workload with `named` named
+    /// processes. Named processes are numbered consecutively, as in the results. Processes of a
+    /// trace get numbers above all named processes.
     fn take(&mut self, named: u32) -> u32 {
         self.workloads += 1;
         if named == 0 {
@@ -125,8 +124,8 @@ impl Numbers {
     }
 }
 
-/// The program that a workload is. One that can do without files is none where the
-/// host has none.
+/// Returns the program of a workload. A job file of fio works with or without files: on a host
+/// without files it is not a program.
 fn program_of(
     workload: &dyn Workload,
     seed: Seed,
@@ -140,11 +139,11 @@ fn program_of(
 }
 
 impl Workloads {
-    /// Reads what a table of the document, at `place` in it, says of them; files
-    /// that they name lie in `folder`.
+    /// Reads the workloads of a table at `place` in the document. Files that the keys name are
+    /// relative to `folder`.
     ///
     /// # Errors
-    /// At the key of what cannot be, or of a file that says so.
+    /// Returns errors at the wrong key, also for a key that names a bad file.
     pub(crate) fn read(
         table: &Keys,
         place: &Place<'_>,
@@ -170,10 +169,10 @@ impl Workloads {
         }
     }
 
-    /// What issues the requests on a volume of `capacity`.
+    /// Creates the source of the requests on a volume of `capacity`.
     ///
     /// # Errors
-    /// At the workload's key, or its file's.
+    /// Errors at the workload's key, or in its file.
     pub(crate) fn source(
         &self,
         capacity: Sectors,
@@ -199,11 +198,11 @@ impl Workloads {
         }
     }
 
-    /// The same for one of several hosts, whose workloads begin `start` later, and
-    /// are numbered behind those of hosts before it.
+    /// Creates the source for one of several hosts. The workloads start `start` later. Their
+    /// numbers follow the numbers of earlier hosts.
     ///
     /// # Errors
-    /// At the workload's key, or its file's.
+    /// Errors at the workload's key, or in its file.
     pub(crate) fn of_host(
         &self,
         capacity: Sectors,
@@ -237,10 +236,10 @@ impl Workloads {
         Ok(SideBySide::new(parts).numbered_from(first))
     }
 
-    /// The programs that they are; `None` if they are none.
+    /// Returns the programs; `None` if the workloads are no programs.
     ///
     /// # Errors
-    /// Programs beside workloads that are none.
+    /// If programs are mixed with other workloads.
     pub(crate) fn programs(
         &self,
         seed: Seed,
@@ -286,7 +285,7 @@ impl Workloads {
         }
     }
 
-    /// The workload, where there is one alone.
+    /// Returns the workload of a stack with one workload.
     pub(crate) fn one(&self) -> Option<&dyn Workload> {
         match self {
             Workloads::One(one) => Some(&**one),
@@ -294,7 +293,7 @@ impl Workloads {
         }
     }
 
-    /// All of them that stand in the file itself.
+    /// Returns all workloads of the file.
     pub(crate) fn all(&self) -> Vec<&dyn Workload> {
         match self {
             Workloads::Clients => Vec::new(),
@@ -303,7 +302,7 @@ impl Workloads {
         }
     }
 
-    /// The names of the processes of all, in order.
+    /// Returns the names of all processes, in order.
     pub(crate) fn process_names(&self) -> Vec<String> {
         match self {
             Workloads::Clients => Vec::new(),
@@ -315,7 +314,7 @@ impl Workloads {
         }
     }
 
-    /// The names of several, by their index.
+    /// Returns the names of several workloads, by index.
     pub(crate) fn names(&self) -> Vec<String> {
         match self {
             Workloads::Several(several) => several
@@ -326,7 +325,7 @@ impl Workloads {
         }
     }
 
-    /// Changes their tables in `values` for the digest of the stack.
+    /// Changes the workloads' tables in `values` for the digest of the stack.
     pub(crate) fn identify(&self, values: &mut Map<String, Value>) {
         match self {
             Workloads::Clients => {}
@@ -349,8 +348,9 @@ impl Workloads {
     }
 }
 
-/// Above the device there is a block layer for each host: whoever passes the file system by
-/// has one of its own.
+/// Returns the error for a workload on the device beside programs. Each host has one block layer
+/// above the device. A workload that bypasses the file system needs a block layer, and therefore a
+/// host, of its own.
 fn beside_programs(name: &str, program: &str) -> String {
     format!(
         "`{name}` issues requests to the device itself, and stands beside programs, which work on files; give it \
@@ -379,6 +379,7 @@ fn read_several(
         let at = place.of(&format!("workloads[{index}]"));
         several.push(named.map_err(|error| error.at(&at, place.document))?);
     }
+    // A run ends with its last workload outside the background.
     if several.iter().all(|named| named.keys.background) {
         let message = "every workload is in the background, so that nothing ends the run; \
                        leave out `background = true` in one";
@@ -387,7 +388,7 @@ fn read_several(
     Ok(Workloads::Several(several))
 }
 
-/// Reads one of several, behind these.
+/// Reads one of several workloads; `before` are the workloads in front of it.
 fn read_named(
     item: &Value,
     before: &[NamedWorkload],
@@ -419,7 +420,7 @@ fn read_named(
     })
 }
 
-/// It is a part of metrics' names, and of paths.
+/// Checks a name, because it becomes a part of metrics' names and of paths.
 pub(crate) fn check_name(name: &str) -> Result<(), ConfigError> {
     let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
     if name.is_empty() || !name.chars().all(plain) {
@@ -444,9 +445,8 @@ pub(crate) fn check_beside_others(kind: &Entry<Kind>) -> Result<(), ConfigError>
     Err(ConfigError::new("kind", message))
 }
 
-/// The sources of several workloads. Each has a seed of its own by its name, so
-/// that one more does not change what the others do. An error names the index
-/// of its workload.
+/// Creates the sources of several workloads. Each workload has its own seed, by its name. Therefore
+/// a further workload does not change the others. An error contains the index of its workload.
 fn parts(
     several: &[NamedWorkload],
     capacity: Sectors,

@@ -1,5 +1,5 @@
-//! Schemas and the reference pages are generated; what is committed must be what
-//! the code says. `make generate` writes them.
+//! Schemas and the reference pages are generated. The committed files must agree with the code.
+//! `make generate` writes them.
 
 use fullstroke_stack::{Stack, drive_schema, facts, reference};
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! How fast a trace is read and summed up: `cargo run --release --example read_speed -- FILE [REPEATS]`.
+//! Measures the speed of reading and summarising a trace: `cargo run --release --example read_speed
+//! -- FILE [REPEATS]`.
 
 use fullstroke_trace::{Options, Summary, TraceReader};
 use std::path::Path;

@@ -1,32 +1,32 @@
-//! Writing a trace in another format.
+//! Conversion of a trace to another format.
 
 use crate::outputs::{OUTPUTS, find_output, packing_stripped};
 use crate::{Output, TraceError, TraceReader};
 use serde::Serialize;
 use std::path::Path;
 
-/// What became of a trace.
+/// Result of a conversion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Conversion {
-    /// The output's name.
+    /// Name of the output format.
     pub format: &'static str,
-    /// Requests that were written.
+    /// Number of requests written.
     pub requests: u64,
-    /// Requests that the output's format cannot express.
+    /// Number of requests that the output format cannot express.
     pub left_out: u64,
-    /// Damaged rows of the trace that were tolerated.
+    /// Number of damaged rows skipped.
     pub skipped_rows: u64,
-    /// Requests whose completion may be another request's, and is left out.
+    /// Number of requests whose completion is left out, because it may belong to another request.
     pub doubtful: u64,
-    /// What is wrong with the trace; a sentence each.
+    /// Problems of the trace, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// The output to write at `path`: the one called `name`, or else the one that
-/// the file's name asks for (behind a packing's ending such as `.gz`).
+/// Returns the output format for `path`: the format called `name`, or else the format of the file's
+/// extension. A packing extension such as `.gz` is ignored.
 ///
 /// # Errors
-/// If there is none.
+/// Fails if there is no such format.
 pub fn output_for(path: &Path, name: Option<&str>) -> Result<&'static Output, TraceError> {
     if let Some(name) = name {
         return find_output(name);
@@ -49,13 +49,12 @@ pub fn output_for(path: &Path, name: Option<&str>) -> Result<&'static Output, Tr
     })
 }
 
-/// Writes what is left in `reader` as `output` at `path`. The file appears
-/// whole, or not at all; text is packed if its name ends in `.gz`, `.zst` or
-/// `.xz`.
+/// Writes the remaining requests of `reader` to `path` in the format `output`. The file appears
+/// whole, or not at all. Text is packed if the name of the file ends in `.gz`, `.zst` or `.xz`.
 ///
 /// # Errors
-/// If the trace cannot be read to its end, the file cannot be written, or there
-/// is no request to write.
+/// Fails if the trace cannot be read to its end, if the file cannot be written, or if there is no
+/// request to write.
 pub fn convert(
     reader: &mut TraceReader,
     output: &Output,

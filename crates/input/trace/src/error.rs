@@ -1,4 +1,4 @@
-//! What can go wrong with a trace, and where.
+//! Errors of traces, with their places.
 
 use crate::Unselected;
 use crate::fault::{Fault, Place};
@@ -6,7 +6,7 @@ use fullstroke_table::TableError;
 use std::io;
 use thiserror::Error;
 
-/// Why a trace could not be read or written.
+/// Error while reading or writing a trace.
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// The file could not be read.
@@ -14,7 +14,7 @@ pub enum TraceError {
     Read {
         /// The file.
         file: String,
-        /// What the system or the decompressor said.
+        /// Error of the system or the decompressor.
         source: io::Error,
     },
     /// The file could not be written.
@@ -22,10 +22,10 @@ pub enum TraceError {
     Write {
         /// The file.
         file: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A compressed file ends before its data does.
+    /// A compressed file ends before its data is complete.
     #[error(
         "trace `{file}` is truncated: its compressed data ends early; fetch or copy the file again, or read what is there with --skip-bad 1"
     )]
@@ -33,64 +33,64 @@ pub enum TraceError {
         /// The file.
         file: String,
     },
-    /// There is nothing in the file.
+    /// The file is empty.
     #[error("trace `{file}` is empty; expected at least one request")]
     Empty {
         /// The file.
         file: String,
     },
-    /// The options leave every request out.
+    /// The options select no request.
     #[error("trace `{file}`: no request is selected by {selection}; what was read has {found}")]
     NothingSelected {
         /// The file.
         file: String,
         /// The options, as on the command line.
         selection: String,
-        /// What is there, as far as it was read.
+        /// Content of the trace, as far as it was read.
         found: Unselected,
     },
-    /// No format fits.
+    /// No format matches.
     #[error(
         "trace `{file}` is in no known format (it begins with `{found}`); known formats: {known}; say which it is with --format"
     )]
     Unrecognised {
         /// The file.
         file: String,
-        /// Its first bytes, printable.
+        /// First bytes of the file, in printable form.
         found: String,
-        /// The names of all formats.
+        /// Names of all formats.
         known: String,
     },
-    /// Several formats fit equally well.
+    /// Several formats match equally well.
     #[error("trace `{file}` could be in more than one format; say {candidates}")]
     Ambiguous {
         /// The file.
         file: String,
-        /// Joined for reading: `--format a or --format b`.
+        /// Names of the formats as text: `--format a or --format b`.
         candidates: String,
     },
-    /// There is no such format.
+    /// The named format does not exist.
     #[error("there is no trace format `{name}`{nearest}; known formats: {known}")]
     UnknownFormat {
-        /// What was asked for.
+        /// Requested name.
         name: String,
-        /// ` (did you mean ...?)`, or nothing.
+        /// ` (did you mean ...?)`, or empty.
         nearest: String,
-        /// The names of all formats.
+        /// Names of all formats.
         known: String,
     },
-    /// A row cannot be understood.
+    /// A row cannot be parsed.
     #[error(
         "trace `{file}`, {place}: found {found}; expected {expected}; mend or remove it, or tolerate such rows with --skip-bad"
     )]
     Damaged {
         /// The file.
         file: String,
-        /// Where.
+        /// Place of the row.
         place: Place,
-        /// What stands there.
+        /// Text found.
         found: String,
-        /// What should.
+        /// Text expected.
         expected: String,
     },
     /// The file cannot be read beyond this place.
@@ -98,19 +98,19 @@ pub enum TraceError {
     Broken {
         /// The file.
         file: String,
-        /// Where.
+        /// Place of the damage.
         place: Place,
-        /// What stands there.
+        /// Text found.
         found: String,
-        /// What should.
+        /// Text expected.
         expected: String,
     },
-    /// More damaged rows than were to be tolerated.
+    /// The trace has more damaged rows than the options tolerate.
     #[error("more than {tolerated} damaged rows; the last one: {last}")]
     TooManyDamaged {
-        /// How many were allowed.
+        /// Number of damaged rows tolerated by the options.
         tolerated: u64,
-        /// The one that was too many.
+        /// Error of the first row above this number.
         last: Box<TraceError>,
     },
     /// A request reaches beyond the volume.
@@ -120,26 +120,26 @@ pub enum TraceError {
     BeyondVolume {
         /// The file.
         file: String,
-        /// Where.
+        /// Place of the request.
         place: Place,
         /// read, write or discard.
         operation: &'static str,
         /// First sector.
         start: u64,
-        /// First sector behind it.
+        /// First sector behind the request.
         end: u64,
-        /// Sectors of the volume.
+        /// Capacity of the volume in sectors.
         capacity: u64,
     },
-    /// The trace has no addresses, and they are needed.
+    /// The trace has no addresses, but they are needed.
     #[error("trace `{file}` does not tell the addresses of its requests; {remedy}")]
     WithoutAddresses {
         /// The file.
         file: String,
-        /// How to get a trace that has them.
+        /// Way to obtain a trace with addresses.
         remedy: &'static str,
     },
-    /// It is fio's report of a run, not its requests.
+    /// The file is fio's report of a run, which contains no requests.
     #[error(
         "`{file}` is a report of fio in JSON, which holds totals and percentiles but no requests: `fullstroke trace info` shows it; to have the requests, run fio with write_iolog=FILE, or with write_lat_log=FILE and log_offset=1"
     )]
@@ -150,13 +150,13 @@ pub enum TraceError {
     /// An option contradicts itself or another.
     #[error("{0}")]
     Option(String),
-    /// The native format's table.
+    /// Error in a table of the native format.
     #[error(transparent)]
     Table(#[from] TableError),
 }
 
 impl TraceError {
-    /// `fault`, met in `file`.
+    /// Makes an error from a `fault` in `file`.
     pub(crate) fn from_fault(file: &str, fault: Fault) -> TraceError {
         let file = file.to_owned();
         match fault {
@@ -178,8 +178,8 @@ impl TraceError {
         }
     }
 
-    /// `source`, met while reading `file`. Decompressors mark data that ends
-    /// early as an unexpected end.
+    /// Makes an error from a read error in `file`. Decompressors report data that ends early as an
+    /// unexpected end.
     pub(crate) fn from_io(file: String, source: io::Error) -> TraceError {
         if source.kind() == io::ErrorKind::UnexpectedEof {
             return TraceError::Truncated { file };

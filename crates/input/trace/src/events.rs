@@ -1,35 +1,35 @@
-//! Requests out of the Linux block layer's events, binary (blktrace) or text
+//! Builds requests from the events of the Linux block layer, in binary form (blktrace) or as text
 //! (blkparse, the kernel's blk tracer).
 //!
-//! A request is queued (Q), perhaps merged into another (M, F), inserted (I),
-//! issued to the driver (D) and completed (C). D and C speak of whole driver
-//! requests: one that was merged covers several queued ones, one that was split
-//! (X) covers a part. They are matched to queued requests by the sectors that
-//! they cover, so merges and splits need no bookkeeping of their own.
+//! A request is queued (Q), perhaps merged into another (M, F), inserted (I), issued to the driver
+//! (D) and completed (C). D and C concern whole driver requests. A merged driver request covers
+//! several queued requests. After a split (X), a driver request covers a part of a queued request.
+//! D and C are matched to queued requests by their sectors, so merges and splits need no
+//! bookkeeping of their own.
 //!
-//! The arrival is Q. Where the trace has no Q events at all (among the first
-//! [`DECISION_EVENTS`]), it is I; where it has no I either, D.
+//! The arrival is Q. If the first [`DECISION_EVENTS`] events have no Q, the arrival is I. If they
+//! have no I either, the arrival is D.
 //!
-//! # Events that are missing
+//! # Missing events
 //!
-//! A processor's events may be missing altogether, or be dropped while others
-//! are kept. A completion must then not become the answer to an older request
-//! for the same sectors whose own was lost: it would seem to have taken as long
-//! as the sectors were left alone. So an event goes to the **youngest** request
-//! for its sectors that waits for one. An older one stays behind as *passed*:
+//! The events of a processor may be missing altogether, or some of them may be dropped. Assume that
+//! a request lost its completion, and that its sectors are accessed again later. The later
+//! completion must not be taken for the completion of the old request, because the old request
+//! would seem to have taken all the time in between. So an event goes to the **youngest** request
+//! for its sectors that waits for such an event. An older request stays behind as *passed*:
 //!
-//! - If it gets an event of its own after all, both were in the device's queue
-//!   at once, and nothing is lost: the events are dealt out anew, the oldest
-//!   request first, and all of them are known.
-//! - If not, its completion is unknown, and that of the first two requests that
-//!   passed it is doubtful: either could be meant.
-//! - What the device cannot have kept for so long ([`OVERTAKEN_MAX`],
-//!   [`COMMAND_NS_MAX`]) is given up, and makes nothing doubtful.
-//! - If a younger one's queue and issue events are lost, too, nothing tells but
-//!   the time: in a trace that lacks events, the completion of a request that
-//!   was overtaken by far more than are usual is doubtful.
+//! - If the older request gets an event of its own later, both requests were in the device's queue
+//!   at once, and nothing is lost. The events are then assigned again, the oldest request first,
+//!   and all of them are known.
+//! - If not, its completion is unknown. The completions of the first two requests that passed it
+//!   are doubtful, because each of these completions may belong to the older request.
+//! - A request that the device cannot have kept for so long ([`OVERTAKEN_MAX`], [`COMMAND_NS_MAX`])
+//!   is given up, and makes nothing doubtful.
+//! - If the queue and issue events of a younger request are lost too, only the time gives a hint.
+//!   In a trace that lacks events, a completion is doubtful if its request was overtaken by far
+//!   more requests than usual.
 //!
-//! A doubtful completion is left out of the request and counted.
+//! A doubtful completion is left out of the request, and counted.
 
 mod pool;
 pub(crate) mod processors;
@@ -38,36 +38,36 @@ use crate::row::Row;
 use fullstroke_contract::Operation;
 use pool::{Passer, Pool, Waiting};
 
-/// Events that are looked at before it is decided what counts as an arrival.
+/// Number of events examined before the arrival event is chosen.
 pub(crate) const DECISION_EVENTS: usize = 4096;
-/// Requests that may wait for their completion; the oldest is then given
-/// without one.
+/// Largest number of requests waiting for their completion. Beyond that, the oldest is released
+/// without a completion.
 const WAITING_MAX: usize = 32_768;
-/// Requests issued later that a device may prefer to one in its queue: more
-/// than any host adapter's or NVMe queue holds (1,024).
+/// Largest number of later requests that a device may serve before a request in its queue: more
+/// than the queue of any host adapter or NVMe device holds (1,024).
 const OVERTAKEN_MAX: u64 = 4096;
-/// The longest that the kernel lets a command take before it aborts it: 30 s
-/// (`SD_TIMEOUT` in drivers/scsi/sd.h, `nvme_io_timeout`; Linux 6.6).
+/// Longest time that the kernel allows a command before it aborts the command: 30 s (`SD_TIMEOUT`
+/// in drivers/scsi/sd.h, `nvme_io_timeout`; Linux 6.6).
 const COMMAND_NS_MAX: u64 = 30_000_000_000;
-/// Younger requests that may have taken an event that a request was due before
-/// it makes them doubtful no more: they were answered one by one.
+/// Number of younger requests made doubtful by a passed request. Further younger requests were
+/// answered one by one, so they are not doubtful.
 const DOUBTED_MAX: usize = 2;
-/// Younger requests for the same sectors that pass a request before it is
-/// given up.
+/// Number of younger requests for the same sectors that may pass a request before it is given up.
 const PASSERS_MAX: usize = 64;
 
-/// A request that is overtaken by this many times as many as nine in ten are is
-/// unlikely to be the one that a completion is of, if events are missing.
+/// Factor of unlikely overtaking, if events are missing. A completion is unlikely to belong to a
+/// request that was overtaken by more than this factor times the usual number. Nine in ten requests
+/// are overtaken by at most the usual number.
 const UNLIKELY_FACTOR: u64 = 8;
-/// But not below this, the half of a SATA drive's queue.
+/// Smallest number that counts as unlikely: half of a SATA drive's queue.
 const UNLIKELY_MIN: u64 = 16;
-/// Requests without a completion are told of from this share on; a few are under
-/// way when a trace ends.
+/// Smallest reported share of requests without a completion. A few requests are always in flight
+/// when a trace ends.
 const UNKNOWN_SHARE_TOLD: f64 = 0.01;
-/// In a trace of at least this many requests.
+/// Smallest number of requests in a trace for such a report.
 const GIVEN_MIN: u64 = 100;
 
-/// What happened to a request.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Queue,
@@ -90,40 +90,39 @@ pub(crate) struct Event {
     pub(crate) place: u64,
 }
 
-/// What a request waits for.
+/// Event awaited by a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Issue,
     Complete,
 }
 
-/// Counts of numbers by their magnitude.
+/// Histogram of numbers by magnitude.
 type Buckets = [u64; 65];
 
-/// A number's magnitude in bits: numbers in bucket b are below 2^b.
+/// Returns the magnitude of a number in bits. Numbers in bucket b are below 2^b.
 fn bucket(number: u64) -> usize {
     (u64::BITS - number.leading_zeros()) as usize
 }
 
-/// Makes requests of events.
+/// Builds requests from events.
 #[derive(Debug)]
 pub(crate) struct Matcher {
-    /// Events from before the decision.
+    /// Events before the choice of the arrival event.
     early: Vec<Event>,
     arrival: Option<Action>,
     pool: Pool,
-    /// Requests issued so far.
+    /// Number of requests issued so far.
     issues: u64,
-    /// Events are known to be missing: a processor's file is.
+    /// True if events are known to be missing, because the file of a processor is missing.
     known_lossy: bool,
-    /// Issues and completions of no request in the trace.
+    /// Number of issues, and of completions, without a request in the trace.
     strays: [u64; 2],
-    /// Requests that were given up because younger ones for their sectors were
-    /// answered.
+    /// Number of requests given up because younger requests for their sectors were answered.
     closed: u64,
-    /// How many later issues requests were overtaken by, by [`bucket`].
+    /// Histogram of the number of issues overtaking a request, by [`bucket`].
     overtaken: Buckets,
-    /// Requests that were given, and those of them without a known completion.
+    /// Number of released requests, and number of those without a known completion.
     given: u64,
     unknown: u64,
 }
@@ -146,9 +145,9 @@ impl Default for Matcher {
 }
 
 impl Matcher {
-    /// Takes an event; requests that can be given now are appended to `rows`.
+    /// Takes an event. Appends the requests ready for release to `rows`.
     pub(crate) fn push(&mut self, event: Event, rows: &mut Vec<Row>) {
-        // Flushes have no sectors, whatever place the event names.
+        // Flushes have no sectors, so the address of the event is ignored.
         let start = if event.sectors == 0 { 0 } else { event.start };
         let event = Event { start, ..event };
         if self.arrival.is_some() {
@@ -160,7 +159,7 @@ impl Matcher {
         }
     }
 
-    /// The last requests, whether complete or not.
+    /// Releases the last requests, complete or not.
     pub(crate) fn finish(&mut self, rows: &mut Vec<Row>) {
         self.decide(rows);
         while self.pool.len() > 0 {
@@ -168,12 +167,12 @@ impl Matcher {
         }
     }
 
-    /// Events are missing: those of some processor.
+    /// Records that the events of some processor are missing.
     pub(crate) fn expect_losses(&mut self) {
         self.known_lossy = true;
     }
 
-    /// What is missing of requests, in sentences.
+    /// Returns the notes about incomplete requests, one sentence each.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         assert!(
@@ -239,9 +238,9 @@ impl Matcher {
         });
     }
 
-    /// Whether `event` is the second try of a request that was requeued: its
-    /// next insert, or its next issue. It is not queued again
-    /// (`blk_mq_requeue_request`, Linux 6.6): a Q is always a new request.
+    /// Returns true if `event` is the second try of a requeued request: its next insert, or its
+    /// next issue. A requeued request is not queued again (`blk_mq_requeue_request`, Linux 6.6), so
+    /// a Q is always a new request.
     fn again(&mut self, event: &Event) -> bool {
         if event.action == Action::Queue {
             return false;
@@ -258,7 +257,7 @@ impl Matcher {
 
     fn issue(&mut self, event: &Event) {
         self.issues += 1;
-        // A requeued request goes to the head of the queue.
+        // A requeued request goes to the head of the queue, so it has precedence.
         let requeued = self
             .pool
             .alike(event)
@@ -284,8 +283,8 @@ impl Matcher {
         }
     }
 
-    /// `event` issues a request whose arrival is lost: if one for its sectors is
-    /// with the device, the next completion may be either's.
+    /// Handles the issue of a request whose arrival is lost. If another request for the same
+    /// sectors is in flight, the next completion may belong to either.
     fn reissued(&mut self, event: &Event) {
         let in_flight =
             |waiting: &Waiting| waiting.at(Stage::Issue).begun && waiting.lacks(Stage::Complete);
@@ -296,8 +295,8 @@ impl Matcher {
         }
     }
 
-    /// Request `number` is issued, so that it was not this one that completed
-    /// before.
+    /// Request `number` is issued only now, so the earlier completion was not its own. Removes the
+    /// doubt about that completion.
     fn vouch(&mut self, number: u64) {
         let vouched = self
             .pool
@@ -329,7 +328,7 @@ impl Matcher {
             |waiting: &Waiting| waiting.at(Stage::Issue).begun && waiting.lacks(Stage::Complete);
         let mut covered = self.pool.covered(event, in_flight);
         if covered.is_empty() {
-            // Its issue is lost, or there is none: stacked devices have only Q and C.
+            // The issue is lost, or there is none: stacked devices have only Q and C.
             covered = self
                 .pool
                 .covered(event, |waiting| waiting.lacks(Stage::Complete));
@@ -344,7 +343,7 @@ impl Matcher {
         }
     }
 
-    /// `event` takes `sectors` of request `number` through `stage`.
+    /// Records that `event` took `sectors` of request `number` through `stage`.
     fn reach(&mut self, stage: Stage, number: u64, sectors: u64, event: &Event) {
         let Some(waiting) = self.pool.get_mut(number) else {
             return;
@@ -367,8 +366,8 @@ impl Matcher {
         self.pass(stage, number);
     }
 
-    /// Request `number`, which had been passed, has its event: those that passed
-    /// it take the next one's each, so that the oldest has the first.
+    /// Assigns events again after request `number`, which had been passed, got its own event. Each
+    /// request that passed it takes the next request's event, so that the oldest has the first.
     fn deal_anew(&mut self, stage: Stage, number: u64, whole: bool) {
         let Some(waiting) = self.pool.get_mut(number) else {
             return;
@@ -391,7 +390,7 @@ impl Matcher {
         }
     }
 
-    /// Exchanges when two requests reached `stage`.
+    /// Exchanges the times at which two requests reached `stage`.
     fn swap(&mut self, stage: Stage, one: u64, other: u64) {
         let time = self
             .pool
@@ -406,8 +405,8 @@ impl Matcher {
         }
     }
 
-    /// Marks the older requests that `number` passed in reaching `stage`, and
-    /// closes those that cannot still be waiting.
+    /// Marks the older requests that `number` passed at `stage`, and gives up those that cannot
+    /// still be waiting.
     fn pass(&mut self, stage: Stage, number: u64) {
         let Some(passer) = self.pool.get(number) else {
             return;
@@ -433,8 +432,8 @@ impl Matcher {
         }
     }
 
-    /// The requests older than `number` for just its sectors that could have had
-    /// its event.
+    /// Returns the older requests for exactly the same sectors as `number` that could have had its
+    /// event.
     fn older_alike(&self, number: u64, stage: Stage) -> Vec<u64> {
         let Some(passer) = self.pool.get(number) else {
             return Vec::new();
@@ -451,8 +450,8 @@ impl Matcher {
         older.map(|(other, _)| other).collect()
     }
 
-    /// Whether `older` cannot have been waiting for `stage` any more when the
-    /// request of `row` arrived or was issued.
+    /// Returns true if `older` can no longer have waited for `stage` when the request of `row`
+    /// arrived or was issued.
     fn is_dead(&self, older: u64, stage: Stage, issue_number: u64, row: &Row) -> bool {
         let Some(waiting) = self.pool.get(older) else {
             return false;
@@ -466,8 +465,8 @@ impl Matcher {
         by_others || row.arrival.saturating_sub(since) > COMMAND_NS_MAX
     }
 
-    /// A completion is doubtful if no command takes so long, or if a younger
-    /// request for the same sectors waits whose issue may be lost.
+    /// Marks a completion as doubtful if no command takes so long. Also marks it if a younger
+    /// request for the same sectors waits whose issue event may be lost.
     fn doubt_if_overdue(&mut self, number: u64, event: &Event) {
         let Some(waiting) = self.pool.get(number) else {
             return;
@@ -500,7 +499,7 @@ impl Matcher {
         }
     }
 
-    /// Request `number` is complete: what it made doubtful is so no more.
+    /// Completes request `number`. The doubts that it caused are removed.
     fn settle(&mut self, number: u64) {
         self.pool.forget(number);
         let Some(waiting) = self.pool.get_mut(number) else {
@@ -515,15 +514,15 @@ impl Matcher {
         }
     }
 
-    /// Whether the trace demonstrably lacks events.
+    /// Returns true if the trace demonstrably lacks events.
     fn is_lossy(&self) -> bool {
         let lost = self.closed + self.strays[0] + self.strays[1];
         self.known_lossy || lost as f64 > UNKNOWN_SHARE_TOLD * self.pool.arrivals() as f64
     }
 
-    /// Whether a request that was overtaken by so many others is rather not the
-    /// one that a completion is of, but a younger one whose queue and issue
-    /// events are lost. Where no events are, it is.
+    /// Returns true if a completion is unlikely to belong to a request that was overtaken by
+    /// `overtaken` others. It then more likely belongs to a younger request whose queue and issue
+    /// events are lost. Without lost events the result is always false.
     fn is_unlikely(&self, overtaken: u64) -> bool {
         if overtaken <= UNLIKELY_MIN || !self.is_lossy() {
             return false;
@@ -533,16 +532,16 @@ impl Matcher {
             seen += count;
             seen * 10 >= all * 9
         });
-        // Nine in ten are overtaken by fewer than this.
+        // Nine in ten requests are overtaken by fewer than this.
         let usual = usual.map_or(u64::MAX, |bucket| {
             1u64.checked_shl(bucket as u32).unwrap_or(u64::MAX)
         });
         overtaken > usual.saturating_mul(UNLIKELY_FACTOR)
     }
 
-    /// Whether `number`, which younger requests have passed, was left behind so
-    /// far that a completion for its sectors is rather of a request whose other
-    /// events are lost. It is given up then.
+    /// Gives request `number` up if younger requests have passed it by far. A completion for its
+    /// sectors then more likely belongs to a request whose other events are lost. Returns true in
+    /// this case.
     fn is_left_behind(&mut self, number: u64) -> bool {
         let Some(waiting) = self.pool.get(number) else {
             return false;
@@ -564,13 +563,13 @@ impl Matcher {
         }
     }
 
-    /// Gives the oldest request.
+    /// Releases the oldest request.
     fn release(&mut self, rows: &mut Vec<Row>) {
         let Some(waiting) = self.pool.pop() else {
             return;
         };
         let mut row = waiting.row;
-        // Dealt out anew, an issue may have come to a request that was complete before.
+        // After a new assignment, a request may have got an issue later than its completion.
         let is_late = row
             .issued
             .zip(row.completed)
@@ -589,12 +588,12 @@ impl Matcher {
     }
 }
 
-/// Whether nothing that follows can change what is known of a request.
+/// Returns true if no later event can change the request.
 fn is_settled(waiting: &Waiting) -> bool {
     waiting.closed || (waiting.done && !waiting.is_doubtful())
 }
 
-/// An event for the sectors of `row`, to find requests by.
+/// Makes an event for the sectors of `row`, for look-ups.
 fn event_for(row: &Row) -> Event {
     Event {
         action: Action::Complete,
@@ -608,8 +607,8 @@ fn event_for(row: &Row) -> Event {
     }
 }
 
-/// What the block layer's one-letter flags (`rwbs`) say: `None` if the event
-/// moves no data and is no flush (`N`, zone management).
+/// Decodes the block layer's one-letter flags (`rwbs`). Returns `None` if the event moves no data
+/// and is no flush (`N`, zone management).
 pub(crate) fn operation_of_flags(flags: &[u8], sectors: u64) -> Option<Operation> {
     let (flush, rest) = match flags {
         [b'F', rest @ ..] => (true, rest),
@@ -624,7 +623,7 @@ pub(crate) fn operation_of_flags(flags: &[u8], sectors: u64) -> Option<Operation
     }
 }
 
-/// The kernel's device number.
+/// Returns the kernel's device number.
 pub(crate) fn device_number(major: u64, minor: u64) -> Option<u32> {
     const MINOR_BITS: u32 = 20;
     let (major, minor) = (u32::try_from(major).ok()?, u32::try_from(minor).ok()?);

@@ -1,23 +1,23 @@
-//! What stopped the reading of rows, and where.
+//! Faults that stop the reading of rows, with their places.
 
 use crate::fields::Mismatch;
 use fullstroke_table::TableError;
 use std::fmt;
 use std::io;
 
-/// A place in a trace, counted as its format is read.
+/// A place in a trace, in the unit of its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A line and, where it is known, a column, both from 1.
+    /// A line and, if known, a column; both count from 1.
     Line {
-        /// From 1.
+        /// Line number, from 1.
         line: u64,
-        /// The byte within the line, from 1; 0 = the whole line.
+        /// Byte within the line, from 1; 0 means the whole line.
         column: usize,
     },
-    /// The offset of a byte in the (decompressed) file, from 0.
+    /// Offset of a byte in the decompressed file, from 0.
     Byte(u64),
-    /// A row of a table, from 0.
+    /// Row of a table, from 0.
     Row(u64),
 }
 
@@ -32,46 +32,46 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong at one place of a trace.
+/// A problem at one place of a trace.
 #[derive(Debug)]
 pub struct Problem {
-    /// Where.
+    /// Place of the problem.
     pub place: Place,
-    /// What stands there.
+    /// Text found.
     pub found: String,
-    /// What should.
+    /// Text expected.
     pub expected: String,
 }
 
-/// Why reading rows stopped.
+/// Reason why the reading of rows stopped.
 #[derive(Debug)]
 pub enum Fault {
-    /// The system or the decompressor failed.
+    /// Error of the system or the decompressor.
     Read(io::Error),
-    /// One row is damaged; the parser can go on behind it.
+    /// One row is damaged. The parser can continue behind it.
     Row(Box<Problem>),
-    /// The file is damaged such that the parser cannot go on.
+    /// The file is damaged, and the parser cannot continue.
     Broken(Box<Problem>),
-    /// The native format's table.
+    /// Error in a table of the native format.
     Table(TableError),
-    /// A fault in another file that belongs to the trace.
+    /// A fault in another file of the same trace.
     In(String, Box<Fault>),
 }
 
 impl Fault {
-    /// Whether only one row is damaged, here or in a file that belongs to the
-    /// trace, and reading can go on behind it.
+    /// Returns true if only one row is damaged, here or in another file of the trace, so that
+    /// reading can continue.
     pub(crate) fn is_one_row(&self) -> bool {
         match self {
             Fault::Row(_) => true,
             Fault::In(_, fault) => fault.is_one_row(),
-            // Packed data that ends early: what follows is the end.
+            // Packed data ends early: the reader continues and finds the end of the trace.
             Fault::Read(error) => error.kind() == io::ErrorKind::UnexpectedEof,
             Fault::Broken(_) | Fault::Table(_) => false,
         }
     }
 
-    /// A damaged row of a text format.
+    /// Makes a fault for a damaged row of a text format.
     #[cold]
     pub fn in_line(line: u64, mismatch: Mismatch) -> Fault {
         let place = Place::Line {
@@ -85,7 +85,7 @@ impl Fault {
         }))
     }
 
-    /// A place beyond which the file cannot be read.
+    /// Makes a fault for a place behind which the file cannot be read.
     #[cold]
     pub fn broken(place: Place, found: impl Into<String>, expected: impl Into<String>) -> Fault {
         Fault::Broken(Box::new(Problem {
@@ -95,7 +95,7 @@ impl Fault {
         }))
     }
 
-    /// A damaged row of a binary format.
+    /// Makes a fault for a damaged row of a binary format.
     #[cold]
     pub fn row(place: Place, found: impl Into<String>, expected: impl Into<String>) -> Fault {
         Fault::Row(Box::new(Problem {

@@ -1,18 +1,18 @@
-//! Reading the fields of one line of text, as bytes.
+//! Parser for the fields of one line of text, as bytes.
 
-/// Why a field cannot be understood.
+/// Error of an unreadable field.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The byte in the line, from 0.
+    /// Byte in the line, from 0.
     pub column: usize,
-    /// What stands there.
+    /// Text found.
     pub found: String,
-    /// What should.
+    /// Text expected.
     pub expected: String,
 }
 
-/// The outcome of reading fields. The error is boxed: it is rare, and the
-/// result of each field stays small.
+/// Result of parsing fields. The error is boxed because it is rare, and so the result of each field
+/// stays small.
 pub type Parsed<T> = Result<T, Box<Mismatch>>;
 
 /// A position in a line.
@@ -22,35 +22,35 @@ pub struct Fields<'l> {
     at: usize,
 }
 
-/// A number of more digits than this may exceed 64 bits.
+/// Largest number of digits certain to fit into 64 bits.
 const DIGITS_SAFE: usize = 19;
 
 impl<'l> Fields<'l> {
-    /// The beginning of `line`.
+    /// Starts at the beginning of `line`.
     #[inline]
     pub fn new(line: &'l [u8]) -> Fields<'l> {
         Fields { line, at: 0 }
     }
 
-    /// What has not been read.
+    /// Returns the unread rest of the line.
     #[inline]
     pub fn rest(&self) -> &'l [u8] {
         self.line.get(self.at..).unwrap_or_default()
     }
 
-    /// The next byte.
+    /// Returns the next byte without reading it.
     #[inline]
     pub fn peek(&self) -> Option<u8> {
         self.line.get(self.at).copied()
     }
 
-    /// Whether everything was read.
+    /// Returns true if everything was read.
     #[inline]
     pub fn is_end(&self) -> bool {
         self.at >= self.line.len()
     }
 
-    /// An error here.
+    /// Makes an error at the current position.
     #[cold]
     pub fn mismatch(&self, expected: &str) -> Box<Mismatch> {
         let rest = self.rest();
@@ -66,7 +66,7 @@ impl<'l> Fields<'l> {
         })
     }
 
-    /// Passes over spaces and tabs.
+    /// Skips spaces and tabs.
     #[inline]
     pub fn spaces(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t')) {
@@ -74,7 +74,7 @@ impl<'l> Fields<'l> {
         }
     }
 
-    /// Passes over `byte`, which must be next.
+    /// Skips `byte`, which must be next.
     #[inline]
     pub fn byte(&mut self, byte: u8) -> Parsed<()> {
         if self.peek() == Some(byte) {
@@ -84,7 +84,7 @@ impl<'l> Fields<'l> {
         Err(self.mismatch(&format!("`{}`", char::from(byte))))
     }
 
-    /// Passes over `byte` and the spaces around it.
+    /// Skips `byte` and the spaces around it.
     #[inline]
     pub fn separator(&mut self, byte: u8) -> Parsed<()> {
         self.spaces();
@@ -93,7 +93,7 @@ impl<'l> Fields<'l> {
         Ok(())
     }
 
-    /// Passes over spaces and tabs, of which there must be one.
+    /// Skips spaces and tabs; at least one is required.
     #[inline]
     pub fn separator_of_spaces(&mut self) -> Parsed<()> {
         if !matches!(self.peek(), Some(b' ' | b'\t')) {
@@ -103,7 +103,7 @@ impl<'l> Fields<'l> {
         Ok(())
     }
 
-    /// Everything up to `byte`, which is not passed, or to the end.
+    /// Returns the text up to `byte` or to the end. Does not skip `byte`.
     #[inline]
     pub fn until(&mut self, byte: u8) -> &'l [u8] {
         let rest = self.rest();
@@ -112,13 +112,13 @@ impl<'l> Fields<'l> {
         &rest[..length]
     }
 
-    /// Passes over `count` bytes or to the end.
+    /// Skips `count` bytes, at most to the end.
     #[inline]
     pub fn skip(&mut self, count: usize) {
         self.at = (self.at + count).min(self.line.len());
     }
 
-    /// The next word: passes over spaces, then reads up to the next space.
+    /// Returns the next word: skips spaces, then reads up to the next space.
     #[inline]
     pub fn word(&mut self) -> &'l [u8] {
         self.spaces();
@@ -131,7 +131,7 @@ impl<'l> Fields<'l> {
         &rest[..length]
     }
 
-    /// A whole number from 0 to 2^64 - 1.
+    /// Parses a whole number from 0 to 2^64 - 1.
     #[inline]
     pub fn integer(&mut self, expected: &str) -> Parsed<u64> {
         let rest = self.rest();
@@ -146,7 +146,7 @@ impl<'l> Fields<'l> {
         Ok(value)
     }
 
-    /// A whole number from 0 to 2^32 - 1.
+    /// Parses a whole number from 0 to 2^32 - 1.
     #[inline]
     pub fn small(&mut self, expected: &str) -> Parsed<u32> {
         let before = self.at;
@@ -167,8 +167,8 @@ impl<'l> Fields<'l> {
             .ok_or_else(|| self.mismatch("a number below 2^64"))
     }
 
-    /// A decimal number times 10^`places`; further places are cut off.
-    /// Exponents (`1.5e-05`) are understood too.
+    /// Parses a decimal number and returns it times 10^`places`. Further decimal places are cut
+    /// off. Exponents (`1.5e-05`) are accepted.
     #[inline]
     pub fn decimal(&mut self, places: u32, expected: &str) -> Parsed<u64> {
         let begin = self.clone();
@@ -193,7 +193,7 @@ impl<'l> Fields<'l> {
             .ok_or_else(|| begin.mismatch(&format!("{expected} within 584 years")))
     }
 
-    /// The digits ahead as a fraction times 10^`places`, and how many there are.
+    /// Returns the following digits as a fraction times 10^`places`, and the number of digits.
     #[inline]
     fn fraction(&self, places: u32) -> (u64, usize) {
         let rest = self.rest();
@@ -202,7 +202,7 @@ impl<'l> Fields<'l> {
         if count <= places {
             return (value * 10u64.pow((places - count) as u32), count);
         }
-        // What does not fit is cut off.
+        // Digits beyond `places` are cut off.
         (digits(&rest[..places]).0, count)
     }
 
@@ -226,7 +226,7 @@ impl<'l> Fields<'l> {
         }
     }
 
-    /// The error where a number should stand: a negative one is named as such.
+    /// Makes the error for a missing number. The error mentions a negative number as such.
     #[cold]
     fn no_number(&self, expected: &str) -> Box<Mismatch> {
         match self.rest() {
@@ -237,7 +237,7 @@ impl<'l> Fields<'l> {
         }
     }
 
-    /// An error unless the line ends here (after spaces).
+    /// Checks that the line ends here, after optional spaces.
     #[inline]
     pub fn end(&mut self) -> Parsed<()> {
         self.spaces();
@@ -249,8 +249,8 @@ impl<'l> Fields<'l> {
     }
 }
 
-/// The number that the digits at the beginning of `text` make, modulo 2^64, and
-/// how many there are.
+/// Returns the number formed by the digits at the beginning of `text`, modulo 2^64, and the number
+/// of digits.
 #[inline]
 fn digits(text: &[u8]) -> (u64, usize) {
     let (mut value, mut count) = (0u64, 0);
@@ -285,19 +285,19 @@ const POWERS_OF_TEN: [u64; 9] = [
     100_000_000,
 ];
 
-/// The same for eight bytes at once, the first one lowest (after D. Lemire,
-/// Software: Practice and Experience 51, 2021, section 3.1).
+/// As `digits`, for eight bytes at once, with the first byte lowest (after D. Lemire, Software:
+/// Practice and Experience 51, 2021, section 3.1).
 #[inline]
 fn digits_of_eight(bytes: u64) -> (u64, usize) {
     let plain = bytes ^ 0x3030_3030_3030_3030;
-    // Digits are 0 to 9 now: adding 0x76 to anything else sets its highest bit.
-    // What that carries over concerns only bytes behind it.
+    // Digits are 0 to 9 now. Adding 0x76 to any other byte sets its highest bit. The carry affects
+    // only later bytes.
     let others = (plain.wrapping_add(0x7676_7676_7676_7676) | plain) & 0x8080_8080_8080_8080;
     let count = (others.trailing_zeros() / 8) as usize;
     if count == 0 {
         return (0, 0);
     }
-    // Zeros in front make eight digits of fewer.
+    // Leading zeros extend fewer digits to eight.
     let eight = plain << (64 - 8 * count);
     let pairs = eight.wrapping_mul(10).wrapping_add(eight >> 8);
     let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
@@ -305,7 +305,7 @@ fn digits_of_eight(bytes: u64) -> (u64, usize) {
     (low.wrapping_add(high) >> 32, count)
 }
 
-/// The first bytes of `bytes`, printable, in backquotes.
+/// Returns the first bytes of `bytes` in printable form, in backquotes.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
     const SHOWN: usize = 40;
     let shown = &bytes[..bytes.len().min(SHOWN)];

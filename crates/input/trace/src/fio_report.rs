@@ -1,5 +1,5 @@
-//! fio's report of a run as JSON (`--output-format=json` or `json+`): totals and
-//! percentiles of jobs, no requests.
+//! fio's report of a run as JSON (`--output-format=json` or `json+`): totals and percentiles of
+//! jobs, without requests.
 
 use crate::input::BUFFER_BYTES;
 use crate::{TraceError, source};
@@ -11,66 +11,66 @@ use std::fmt;
 use std::io::Read as _;
 use std::path::Path;
 
-/// A larger report is none; `json+` with all its buckets has some MB a job.
+/// Largest size of a report in bytes. `json+` with all buckets has a few MB for each job.
 const BYTES_MAX: u64 = 256 << 20;
-/// A report's first key.
+/// First key of a report.
 const MARK: &[u8] = b"\"fio version\"";
 const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 const NANOSECOND_MS: f64 = 1e-6;
 const MICROSECOND_MS: f64 = 1e-3;
 
-/// What fio measured.
+/// A report of fio.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FioReport {
-    /// The report's file.
+    /// File of the report.
     pub file: String,
-    /// As fio calls itself.
+    /// Version string of fio.
     pub fio_version: String,
-    /// The jobs, in the report's order.
+    /// Jobs, in the order of the report.
     pub jobs: Vec<FioJob>,
 }
 
 /// One job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FioJob {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// The directions in which it did something.
+    /// Directions with I/O.
     pub directions: Vec<FioDirection>,
 }
 
-/// What one job did in one direction.
+/// Results of one job in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FioDirection {
     /// read, write or trim.
     pub operation: &'static str,
-    /// How many there were.
+    /// Number of requests.
     pub requests: u64,
-    /// How long it ran.
+    /// Run time in seconds.
     pub duration_s: f64,
     /// Requests per second.
     pub iops: f64,
     /// Megabytes (10^6) per second.
     pub mb_per_s: f64,
-    /// From submission to completion, the mean.
+    /// Mean response time, from submission to completion.
     pub response_ms_mean: Option<f64>,
-    /// The shortest.
+    /// Shortest response time.
     pub response_ms_min: Option<f64>,
-    /// The longest.
+    /// Longest response time.
     pub response_ms_max: Option<f64>,
-    /// Which latency the percentiles are of: `lat` (from submission) or `clat`
-    /// (from issue), whichever fio kept.
+    /// Latency of the percentiles: `lat` (from submission) or `clat` (from issue), depending on the
+    /// data in the report.
     pub percentiles_of: Option<&'static str>,
-    /// Half are not above this.
+    /// Median latency.
     pub p50_ms: Option<f64>,
-    /// 90 % are not above this.
+    /// 90th percentile of the latency.
     pub p90_ms: Option<f64>,
-    /// 99 % are not above this.
+    /// 99th percentile of the latency.
     pub p99_ms: Option<f64>,
 }
 
 impl FioReport {
-    /// Whether a file with this beginning is a report.
+    /// Returns true if a file with this beginning is a report.
     pub(crate) fn recognise(head: &[u8]) -> bool {
         memchr::memmem::find(head, MARK).is_some() && head.contains(&b'{')
     }
@@ -78,7 +78,7 @@ impl FioReport {
     /// Reads the report at `path`, packed or not.
     ///
     /// # Errors
-    /// If the file cannot be read or is no such report.
+    /// Fails if the file cannot be read or is not such a report.
     pub fn read(path: &Path) -> Result<FioReport, TraceError> {
         let file = path.display().to_string();
         let mut text = Vec::new();
@@ -94,7 +94,7 @@ impl FioReport {
     }
 
     fn of(file: &str, text: &[u8]) -> Result<FioReport, Reason> {
-        // Notices of fio may stand before and behind it.
+        // Notices of fio may stand before and behind the JSON text.
         let begin = memchr::memchr(b'{', text).ok_or("found no `{`")?;
         let value = serde_json::Deserializer::from_slice(&text[begin..])
             .into_iter::<Value>()
@@ -169,7 +169,7 @@ fn direction(operation: &'static str, value: &Value) -> Option<FioDirection> {
     })
 }
 
-/// A latency and its unit in ms: fio 3 has ns, fio 2 us.
+/// Returns a latency, and the factor from its unit to ms: fio 3 uses ns, fio 2 us.
 fn latency<'v>(value: &'v Value, name: &str) -> (Option<&'v Value>, f64) {
     match value.get(format!("{name}_ns")) {
         Some(latency) => (Some(latency), NANOSECOND_MS),
@@ -178,7 +178,7 @@ fn latency<'v>(value: &'v Value, name: &str) -> (Option<&'v Value>, f64) {
 }
 
 impl fmt::Display for FioReport {
-    /// For people; for programs there is serde.
+    /// Prints the report as text. Programs use serde instead.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

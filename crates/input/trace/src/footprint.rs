@@ -1,37 +1,37 @@
-//! How much of its devices a trace touches, in bounded memory.
+//! Number of different blocks touched by a trace, in bounded memory.
 //!
-//! Blocks of 4 KiB are marked in regions of 64. While no more than
-//! [`REGIONS_MAX`] regions are touched all are kept, and the count is exact.
-//! Beyond, only regions whose hash is below a limit are kept, which is halved
-//! whenever there are too many again (adaptive sampling: P. Flajolet, Computing
-//! 43, 1990): a sample in which each region is with the same chance, whatever
-//! happens in it. A request then costs a hash for each region it touches, and a
-//! look into memory only if that one is in the sample.
+//! Blocks of 4 KiB are marked in regions of 64 blocks. Up to [`REGIONS_MAX`] touched regions, all
+//! regions are kept, and the count is exact. Beyond that, only regions whose hash is below a limit
+//! are kept. The limit is halved whenever there are too many regions again (adaptive sampling: P.
+//! Flajolet, Computing 43, 1990). In the resulting sample every region has the same chance,
+//! whatever the number of accesses to it. A request costs one hash for each touched region. Memory
+//! is accessed only for regions in the sample.
 
 use fullstroke_contract::Extent;
 
-/// Sectors in a block.
+/// Number of sectors in a block.
 const BLOCK_SECTORS: u64 = 8;
-/// Blocks in a region, one bit each.
+/// Number of blocks in a region, one bit each.
 const REGION_BLOCKS: u64 = 64;
-/// Regions that are kept. Between half and all of them make the sample, so that
-/// its standard error is below 0.4 % if all have as many blocks, and below 1 %
-/// if half of the regions have one block and half all 64.
+/// Largest number of regions kept. The sample has between half of this number and all of it. Its
+/// standard error is below 0.4 % if all regions have the same number of blocks. It is below 1 % if
+/// half of the regions have one block and half have all 64.
 const REGIONS_MAX: usize = 1 << 17;
-/// Blocks of one request that are looked at: 64 MiB. No block layer makes
-/// larger ones, and a damaged length must not stop the program.
+/// Largest number of blocks examined for one request: 64 MiB. No block layer makes larger requests,
+/// and a damaged length must not stall the program.
 const REQUEST_BLOCKS_MAX: u64 = 1 << 14;
-/// Slots of the table at first.
+/// Initial number of slots of the table.
 const SLOTS_MIN: usize = 1 << 10;
 
-/// Counts the different blocks of extents.
+/// Counter of the different blocks of extents.
 #[derive(Debug)]
 pub(crate) struct Footprint {
-    /// Hashes of regions and their blocks, found by the hash's lower bits, then
-    /// in order. An empty slot has no blocks. At most half of them are full.
+    /// Hash table: hashes of regions, and bits of their blocks. The lower bits of the hash give the
+    /// first slot, and collisions use the following slots. An empty slot has no block bits. At most
+    /// half of the slots are full.
     slots: Vec<(u64, u64)>,
     used: usize,
-    /// Regions are kept if their hash begins with this many zero bits.
+    /// Number of leading zero bits in the hash of a sampled region.
     level: u32,
 }
 
@@ -44,7 +44,7 @@ impl Footprint {
         }
     }
 
-    /// Counts the blocks that `extent` of `device` touches.
+    /// Counts the blocks of `device` that `extent` touches.
     #[inline]
     pub(crate) fn add(&mut self, device: u32, extent: Extent) {
         let device = mixed(u64::from(device));
@@ -85,7 +85,7 @@ impl Footprint {
         }
     }
 
-    /// Where the region of `hash` is, or would be.
+    /// Returns the slot where the region of `hash` is, or would be.
     #[inline]
     fn slot(&self, hash: u64) -> usize {
         let last = self.slots.len() - 1;
@@ -96,7 +96,7 @@ impl Footprint {
         slot
     }
 
-    /// Leaves half of the regions in the sample.
+    /// Removes half of the regions from the sample.
     #[cold]
     fn halve(&mut self) {
         while self.used > REGIONS_MAX {
@@ -106,7 +106,7 @@ impl Footprint {
         }
     }
 
-    /// Puts the regions that are in the sample into `slots`.
+    /// Inserts the regions of the sample into `slots`.
     fn refill(&mut self, slots: Vec<(u64, u64)>) {
         assert!(
             slots.len().is_power_of_two() && slots.len() >= self.slots.len(),
@@ -125,12 +125,12 @@ impl Footprint {
         }
     }
 
-    /// Whether the count is exact.
+    /// Returns true if the count is exact.
     pub(crate) fn is_exact(&self) -> bool {
         self.level == 0
     }
 
-    /// Different bytes touched, in whole blocks.
+    /// Returns the number of different bytes touched, in whole blocks.
     pub(crate) fn bytes(&self) -> f64 {
         let blocks: f64 = self.counts().sum();
         blocks
@@ -138,15 +138,15 @@ impl Footprint {
             * (BLOCK_SECTORS * fullstroke_units::SECTOR_BYTES) as f64
     }
 
-    /// The standard error of the count, as a share of it: of a sum over regions
-    /// that were drawn with a chance of 1 in 2^level each.
+    /// Returns the relative standard error of the count. The count is a sum over regions drawn with
+    /// a probability of 1 in 2^level each.
     pub(crate) fn error(&self) -> f64 {
         let chance = 0.5f64.powi(self.level.cast_signed());
         let squares: f64 = self.counts().map(|count| count * count).sum();
         (squares * (1.0 - chance)).sqrt() / self.counts().sum::<f64>().max(1.0)
     }
 
-    /// The blocks of each region.
+    /// Yields the number of touched blocks of each region.
     fn counts(&self) -> impl Iterator<Item = f64> {
         self.slots
             .iter()
@@ -154,8 +154,8 @@ impl Footprint {
     }
 }
 
-/// The finalizer of SplitMix64 (G. Steele et al., OOPSLA 2014), which is one to
-/// one: different regions of a device never collide.
+/// Finaliser of SplitMix64 (G. Steele et al., OOPSLA 2014). It is a bijection, so different regions
+/// of a device never collide.
 #[inline]
 fn mixed(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -174,7 +174,7 @@ mod tests {
         footprint.add(0, Extent::new(0, 16));
         footprint.add(0, Extent::new(7, 2));
         footprint.add(1, Extent::new(0, 1));
-        // Over the end of a region, and whole regions.
+        // An extent across the end of a region, and an extent of whole regions.
         footprint.add(2, Extent::new(63 * 8, 16));
         footprint.add(3, Extent::new(64 * 8, 128 * 8));
         assert!(footprint.is_exact());
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn large_footprints_are_estimated_within_three_standard_errors() {
-        // Alone in their regions; and a tenth of the regions full.
+        // Regions with one block each, and a mix where one region in ten is full.
         for (regions, every) in [
             (300_000u64, u64::MAX),
             (3_000_000, u64::MAX),

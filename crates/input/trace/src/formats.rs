@@ -1,4 +1,4 @@
-//! The trace formats. Each is one file; the list below is their registry.
+//! Trace formats. Each format is one file; the list below is their registry.
 
 use crate::fault::Fault;
 use crate::fields::excerpt;
@@ -8,16 +8,16 @@ use crate::row::{LineParser, Parser};
 use crate::{Place, TraceError};
 use std::fmt;
 
-/// Declares the module of each format and puts its `FORMAT` in the registry.
+/// Declares the module of each format, and adds its `FORMAT` to the registry.
 macro_rules! formats {
     ($($(#[$attribute:meta])* $visibility:vis $module:ident,)*) => {
         $($visibility mod $module;)*
-        /// Every format, as documented in `docs/traces.md`.
+        /// All formats, as documented in `docs/traces.md`.
         pub const FORMATS: &[&Format] = &[$(&$module::FORMAT,)*];
     };
 }
 
-// To add a format: write its file and add its line.
+// To add a format, write its file and add its line here.
 formats! {
     pub(crate) native,
     msr,
@@ -48,60 +48,60 @@ mod worked_example;
 
 /// One trace format.
 pub struct Format {
-    /// As said with `--format`.
+    /// Name, as given with `--format`.
     pub name: &'static str,
-    /// One sentence for lists and reference pages.
+    /// One-sentence description for lists and reference pages.
     pub summary: &'static str,
-    /// Its columns and their units.
+    /// Columns and their units.
     pub columns: &'static str,
-    /// How places in it are counted.
+    /// Unit in which places in the file are counted.
     pub counted: Counted,
-    /// How sure it is that a trace with this beginning is in this format.
+    /// Returns the confidence that a trace with this beginning is in this format.
     pub(crate) detect: fn(&Head<'_>) -> Confidence,
-    /// A parser for a trace, which stands at its first byte.
+    /// Makes a parser for a trace, from its first byte on.
     pub(crate) open: fn(&mut Input<'_>) -> Result<Box<dyn Parser>, Fault>,
 }
 
-/// How places in a format are counted.
+/// Unit in which places in a format are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// In lines of text.
+    /// Lines of text.
     Lines,
-    /// In bytes.
+    /// Bytes.
     Bytes,
-    /// In rows of a table.
+    /// Rows of a table.
     Rows,
 }
 
-/// How sure a format is of a trace.
+/// Confidence that a trace is in a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// It is in another format.
+    /// The trace is in another format.
     No,
-    /// It could be in this format; nothing marks it.
+    /// The trace may be in this format, but has no mark of it.
     Possible,
-    /// Its rows have this format's shape.
+    /// The rows have the shape of this format.
     Likely,
-    /// It is marked as being in this format.
+    /// The trace has the format's mark.
     Certain,
 }
 
-/// The beginning of a trace, to recognise its format by.
+/// Beginning of a trace, from which its format is recognised.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'h> {
-    /// The file's name, without folders.
+    /// Name of the file, without folders.
     pub name: &'h str,
-    /// Its first bytes, at most 64 KiB.
+    /// First bytes, at most 64 KiB.
     pub bytes: &'h [u8],
 }
 
-/// Bytes of a trace that its format is recognised by.
+/// Number of bytes used to recognise a format.
 const HEAD_BYTES: usize = 64 * 1024;
-/// Lines of a trace that its format is recognised by.
+/// Number of lines used to recognise a format.
 const HEAD_LINES: usize = 32;
 
 impl<'h> Head<'h> {
-    /// The first lines that are not empty. The last one may be cut off.
+    /// Yields the first non-empty lines. The last line may be cut off.
     pub fn lines(&self) -> impl Iterator<Item = &'h [u8]> {
         self.bytes
             .split(|&byte| byte == b'\n')
@@ -109,8 +109,8 @@ impl<'h> Head<'h> {
             .filter(|line| !line.trim_ascii().is_empty())
     }
 
-    /// How sure a line parser is: `sure` if it understands at least one of the
-    /// first lines and as many as it does not.
+    /// Returns `sure` if the parser accepts at least one of the first lines, and at least as many
+    /// as it rejects.
     pub(crate) fn understood_by(
         &self,
         mut parser: impl LineParser,
@@ -133,7 +133,7 @@ impl<'h> Head<'h> {
 }
 
 impl Format {
-    /// A place in this format.
+    /// Makes a place in this format.
     pub(crate) fn place(&self, at: u64) -> Place {
         match self.counted {
             Counted::Lines => Place::Line {
@@ -152,10 +152,10 @@ impl fmt::Debug for Format {
     }
 }
 
-/// The format called `name`.
+/// Returns the format called `name`.
 ///
 /// # Errors
-/// If there is none; the error names the nearest one.
+/// Fails if the name is unknown. The error names the nearest format.
 pub fn find_format(name: &str) -> Result<&'static Format, TraceError> {
     FORMATS
         .iter()
@@ -171,8 +171,8 @@ pub fn find_format(name: &str) -> Result<&'static Format, TraceError> {
         })
 }
 
-/// Recognises the format of the trace called `name` by its first bytes. Among
-/// formats that are equally sure, one whose name is part of the file's name wins.
+/// Recognises the format of the trace called `name` by its first bytes. If several formats have the
+/// same confidence, the format whose name is part of the file's name wins.
 pub(crate) fn recognise(name: &str, input: &mut Input<'_>) -> Result<&'static Format, TraceError> {
     let bytes = input
         .peek(HEAD_BYTES)
@@ -236,7 +236,7 @@ pub(crate) fn recognise(name: &str, input: &mut Input<'_>) -> Result<&'static Fo
     }
 }
 
-/// A fault for a header that is not what the format begins with.
+/// Makes a fault for a header that does not match the format.
 pub(crate) fn bad_header(line: &[u8], expected: &str) -> Fault {
     Fault::broken(Place::Line { line: 1, column: 0 }, excerpt(line), expected)
 }

@@ -1,22 +1,22 @@
-//! The first requests of a trace.
+//! First requests of a trace.
 
 use crate::{Record, TraceError, TraceReader};
 use comfy_table::{CellAlignment, Table, presets};
 use fullstroke_units::Duration;
 
-/// The next records of `reader`, at most `count`. Each serializes to the
-/// columns of the native format.
+/// Returns the next records of `reader`, at most `count`. Each record serialises to the columns of
+/// the native format.
 ///
 /// # Errors
-/// If the trace cannot be read or understood.
+/// Fails if the trace cannot be read or parsed.
 pub fn head(reader: &mut TraceReader, count: usize) -> Result<Vec<Record>, TraceError> {
     let mut records = Vec::new();
     reader.next_batch(&mut records, count)?;
     Ok(records)
 }
 
-/// `records` as a table for people. Response (arrival to completion) and
-/// service (issue to completion) are empty where they are not known.
+/// Returns `records` as a table of text. Response (arrival to completion) and service (issue to
+/// completion) are empty if they are unknown.
 pub fn render_head(records: &[Record]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

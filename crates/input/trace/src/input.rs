@@ -1,4 +1,4 @@
-//! The bytes of a trace, through one buffer of fixed size.
+//! Bytes of a trace, read through one buffer of fixed size.
 
 use crate::fault::{Fault, Place};
 use crate::fields::excerpt;
@@ -6,13 +6,13 @@ use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are in memory at a time, unless said otherwise.
+/// Default size of the buffer.
 pub(crate) const BUFFER_BYTES: usize = 256 * 1024;
-/// A line longer than this is no row of any format.
+/// Longest line. A longer line is not a row of any format.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The decompressed bytes of a trace.
+/// Decompressed bytes of a trace.
 pub struct Input<'a> {
     source: Box<dyn Read + Send + 'a>,
     path: Option<PathBuf>,
@@ -20,13 +20,13 @@ pub struct Input<'a> {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// The offset in the trace of `buffer[start]`.
+    /// Offset in the trace of `buffer[start]`.
     offset: u64,
     lines: u64,
     ended: bool,
-    /// The packed data ended early: what is left in the buffer is no whole row.
+    /// True if the packed data ended early, so that the rest of the buffer is not a whole row.
     cut: bool,
-    /// That it did is still to be told.
+    /// Error about the early end, not reported yet.
     cut_untold: Option<io::Error>,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Debug for Input<'_> {
 }
 
 impl<'a> Input<'a> {
-    /// Over decompressed bytes. `path` is the file on disk, if there is one.
+    /// Reads decompressed bytes. `path` is the file on disk, if there is one.
     pub(crate) fn new(
         source: Box<dyn Read + Send + 'a>,
         path: Option<PathBuf>,
@@ -63,29 +63,31 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The file on disk, if there is one.
+    /// Returns the path of the file on disk, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// The file on disk, if it holds just the bytes that are read here.
+    /// Returns the path of the file on disk, if the file holds exactly the bytes read here (no
+    /// packing).
     pub fn plain_path(&self) -> Option<&Path> {
         self.path.as_deref().filter(|_| !self.packed)
     }
 
-    /// Lines that were read so far.
+    /// Returns the number of lines read so far.
     #[inline]
     pub fn line_number(&self) -> u64 {
         self.lines
     }
 
-    /// The offset of the next byte.
+    /// Returns the offset of the next byte.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Reads more into the buffer; `false` at the end or when it is full.
+    /// Reads more bytes into the buffer. Returns `false` at the end of the trace, or if the buffer
+    /// is full.
     fn fill(&mut self) -> io::Result<bool> {
         if let Some(error) = self.cut_untold.take() {
             return Err(error);
@@ -119,15 +121,15 @@ impl<'a> Input<'a> {
         Ok(false)
     }
 
-    /// Up to `count` bytes ahead, without passing them; fewer only at the end
-    /// of the trace. At most the buffer's size.
+    /// Returns the next `count` bytes without consuming them; fewer only at the end of the trace.
+    /// `count` is limited to the size of the buffer.
     pub fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
         let count = count.min(self.buffer.len());
         while self.end - self.start < count {
             match self.fill() {
                 Ok(true) => {}
                 Ok(false) => break,
-                // Whoever reads on will be told.
+                // The error is reported when the caller reads beyond these bytes.
                 Err(error) if self.cut && self.end > self.start => {
                     self.cut_untold = Some(error);
                     break;
@@ -138,14 +140,14 @@ impl<'a> Input<'a> {
         Ok(&self.buffer[self.start..self.end.min(self.start + count)])
     }
 
-    /// Passes over `count` bytes that were peeked at.
+    /// Consumes `count` bytes after a peek.
     pub fn consume(&mut self, count: usize) {
         let count = count.min(self.end - self.start);
         self.start += count;
         self.offset += count as u64;
     }
 
-    /// Passes over a byte-order mark, if the trace begins with one.
+    /// Skips a byte-order mark at the beginning of the trace.
     pub(crate) fn skip_mark(&mut self) -> io::Result<()> {
         if self.peek(BYTE_ORDER_MARK.len())? == BYTE_ORDER_MARK {
             self.consume(BYTE_ORDER_MARK.len());
@@ -153,8 +155,8 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// The next line without its end (`\n` or `\r\n`); `None` at the end. A
-    /// last line without an end counts.
+    /// Returns the next line without its end (`\n` or `\r\n`); `None` at the end. A last line
+    /// without a line end counts.
     #[inline]
     pub fn line(&mut self) -> Result<Option<&[u8]>, Fault> {
         let length = match memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
@@ -173,13 +175,13 @@ impl<'a> Input<'a> {
         Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
     }
 
-    /// Passes over what is left at the end, which is no whole row.
+    /// Drops the rest of the trace, an incomplete row.
     fn drop_rest(&mut self) {
         self.offset += (self.end - self.start) as u64;
         self.start = self.end;
     }
 
-    /// The length of a line whose end is not in the buffer yet.
+    /// Returns the length of a line whose end is not in the buffer yet.
     fn long_line(&mut self) -> Result<Option<usize>, Fault> {
         let mut searched = self.end - self.start;
         while searched <= LINE_BYTES_MAX {
@@ -207,8 +209,9 @@ impl<'a> Input<'a> {
         Ok((searched > 0).then_some(searched))
     }
 
-    /// The next `count` bytes; `None` at the end. An end in their midst is a
-    /// damaged row that says `what` was cut off; behind it is the end.
+    /// Returns the next `count` bytes; `None` at the end. If the trace ends within these bytes, the
+    /// result is a damaged row whose message says that `what` was cut off. The trace ends behind
+    /// this row.
     #[inline]
     pub fn bytes(&mut self, count: usize, what: &str) -> Result<Option<&[u8]>, Fault> {
         while self.end - self.start < count {
@@ -229,7 +232,7 @@ impl<'a> Input<'a> {
         Ok(Some(&self.buffer[begin..begin + count]))
     }
 
-    /// Passes over `count` bytes, which must be there.
+    /// Skips `count` existing bytes; fewer bytes are an error.
     pub fn skip(&mut self, count: usize, what: &str) -> Result<(), Fault> {
         let mut left = count;
         while left > 0 {
@@ -260,7 +263,7 @@ impl Read for Input<'_> {
     }
 }
 
-/// The first bytes, for messages about files that are not understood.
+/// Returns the first bytes, for messages about unreadable files.
 pub(crate) fn beginning(bytes: &[u8]) -> String {
     excerpt(bytes).trim_matches('`').to_owned()
 }

@@ -1,11 +1,10 @@
-//! Block traces: every format of the field, read as a stream.
+//! Block traces in all known formats, read as a stream.
 //!
-//! [`TraceReader::open`] recognises a trace by its contents, through gzip, zstd
-//! or xz, and gives its requests as [`Record`]s in order of arrival, in memory
-//! that does not grow with the trace. [`Options`] choose devices, operations, a
-//! window of time and what happens to addresses beyond a volume.
-//! [`Summary`] describes a trace, [`convert`] writes it in another format and
-//! [`render_head`] shows its first requests.
+//! [`TraceReader::open`] recognises the format of a trace by its contents, also inside gzip, zstd
+//! or xz. The reader returns requests as [`Record`]s in order of arrival, and its memory does not
+//! grow with the trace. [`Options`] select devices, operations and a window of time, and define the
+//! treatment of addresses beyond a volume. [`Summary`] describes a trace, [`convert`] writes it in
+//! another format, and [`render_head`] shows its first requests.
 //!
 //! A format is one file in `formats/` and one line in the list in `formats.rs`.
 

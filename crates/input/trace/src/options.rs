@@ -1,60 +1,59 @@
-//! What a reader gives of a trace.
+//! Options of a reader.
 
 use crate::TraceError;
 use fullstroke_contract::Operation;
 use fullstroke_units::{Duration, Sectors};
 
-/// Rows that may be out of order by default: a row is put in its place if at
-/// most this many later ones were written before it.
+/// Default number of rows out of order. A row is sorted in if at most this many later rows were
+/// written before it.
 pub const SORT_WINDOW_ROWS: usize = 4096;
 
-/// What to do with a request that reaches beyond the volume.
+/// Treatment of a request beyond the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Beyond {
-    /// It is an error.
+    /// The request is an error.
     #[default]
     Reject,
-    /// Its start is taken modulo the capacity, and moved back if the request
-    /// would still cross the volume's end.
+    /// The start is taken modulo the capacity. If the request would still cross the end of the
+    /// volume, it is moved back.
     Wrap,
-    /// All addresses are moved in proportion, if any lies beyond: the volume
-    /// and the trace's span are cut into regions of 1 MiB, a region of the
-    /// trace goes to the region of the volume at the same proportion, and the
-    /// place within the region is kept, so that runs stay runs. A request that
-    /// would cross the volume's end is moved back. The span is found by reading
-    /// the trace once more, before all else, unless [`Options::span`] gives it.
+    /// All addresses are scaled, if any request is beyond the volume. The volume and the span of
+    /// the trace are divided into regions of 1 MiB. A region of the trace maps to the region of the
+    /// volume at the same proportion. The offset within the region does not change, so that
+    /// sequential runs stay sequential. A request across the end of the volume is moved back. The
+    /// reader finds the span by reading the whole trace once before, unless [`Options::span`] gives
+    /// it.
     Scale,
 }
 
-/// What a [`TraceReader`](crate::TraceReader) gives of a trace. The default
-/// gives all of it, unchanged.
+/// Options of a [`TraceReader`](crate::TraceReader). The default returns the whole trace unchanged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The format's name; `None` = recognise it.
+    /// Name of the format; `None` recognises the format.
     pub format: Option<String>,
-    /// Only these devices; empty = all.
+    /// Devices to select; empty selects all.
     pub devices: Vec<u32>,
-    /// Only these operations; empty = all.
+    /// Operations to select; empty selects all.
     pub operations: Vec<Operation>,
-    /// Only requests from this time after the trace's first request on. The
-    /// arrivals of the others are counted from here.
+    /// Start of the selection, from the trace's first request. Arrivals are counted from this time.
     pub from: Duration,
-    /// Only requests before this time after the trace's first request.
+    /// End of the selection, from the trace's first request; requests at or after this time are
+    /// left out.
     pub to: Option<Duration>,
-    /// Arrivals are multiplied by this: 0.5 = twice the load. The times from
-    /// arrival to issue and completion keep their length.
+    /// Factor of the arrival times: 0.5 doubles the load. The times from arrival to issue and
+    /// completion do not change.
     pub time_scale: f64,
-    /// The volume that the requests must fit in; `None` = any address is good.
+    /// Capacity of the volume for the requests; `None` allows any address.
     pub capacity: Option<Sectors>,
-    /// What to do with those that do not.
+    /// Treatment of requests beyond the volume.
     pub beyond: Beyond,
-    /// The end of the trace's address space, for [`Beyond::Scale`].
+    /// End of the trace's address space, for [`Beyond::Scale`].
     pub span: Option<Sectors>,
-    /// This many damaged rows are left out, and counted, before it is an error.
+    /// Number of damaged rows to skip and count before a damaged row is an error.
     pub skip_bad: u64,
-    /// Whether a trace without addresses is an error; they would all be 0.
+    /// True if a trace without addresses is an error. Otherwise all its addresses are 0.
     pub needs_addresses: bool,
-    /// Rows that may be out of order; see [`SORT_WINDOW_ROWS`].
+    /// Allowed number of rows out of order; see [`SORT_WINDOW_ROWS`].
     pub sort_window: usize,
 }
 
@@ -78,7 +77,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The default, for a format that is said by name.
+    /// Returns the default options with the format `name`.
     pub fn for_format(name: &str) -> Options {
         Options {
             format: Some(name.to_owned()),
@@ -86,7 +85,7 @@ impl Options {
         }
     }
 
-    /// What is selected, as the options of the command line that say so.
+    /// Returns the selection as options of the command line.
     pub(crate) fn selection(&self) -> String {
         let mut said: Vec<String> = Vec::new();
         let devices = self
@@ -105,7 +104,7 @@ impl Options {
         said.join(" ")
     }
 
-    /// An error if the options cannot be met by any trace.
+    /// Returns an error if no trace can meet the options.
     pub(crate) fn check(&self) -> Result<(), TraceError> {
         let refuse = |text: String| Err(TraceError::Option(text));
         if !(self.time_scale.is_finite() && self.time_scale > 0.0) {

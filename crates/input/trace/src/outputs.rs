@@ -1,5 +1,4 @@
-//! The formats that a trace can be written in. Each is one file; the list
-//! below is their registry.
+//! Output formats. Each format is one file; the list below is their registry.
 
 use crate::{Record, TraceError};
 use fullstroke_contract::registry::nearest;
@@ -12,7 +11,7 @@ mod msr;
 mod native;
 mod text;
 
-/// Every format that can be written, as documented in `docs/traces.md`.
+/// All output formats, as documented in `docs/traces.md`.
 pub const OUTPUTS: &[&Output] = &[
     &native::OUTPUT,
     &fio::OUTPUT,
@@ -20,59 +19,57 @@ pub const OUTPUTS: &[&Output] = &[
     &msr::OUTPUT,
 ];
 
-/// One format that a trace can be written in.
+/// An output format.
 pub struct Output {
-    /// The name, as for reading.
+    /// Name, the same as for reading.
     pub name: &'static str,
-    /// One sentence for lists and reference pages.
+    /// One-sentence description for lists and reference pages.
     pub summary: &'static str,
-    /// What the format cannot express, or keeps less precisely.
+    /// Properties of a request that the format cannot express, or keeps with less precision.
     pub loses: &'static str,
-    /// What file names end in that mean this format, without a packing's ending.
+    /// Extensions of file names that select this format, without the extension of a packing.
     pub endings: &'static [&'static str],
     /// Begins a file.
     pub(crate) create: fn(&Path) -> Result<Box<dyn RecordWriter>, TraceError>,
 }
 
-/// Writes one file. Dropped before [`finish`](RecordWriter::finish), it leaves
-/// nothing behind.
+/// Writer of one file. Drop before [`finish`](RecordWriter::finish) leaves no file behind.
 pub(crate) trait RecordWriter: Send {
-    /// Writes `record`; `false` if the format cannot express it.
+    /// Writes `record`. Returns `false` if the format cannot express it.
     fn write(&mut self, record: &Record) -> Result<bool, TraceError>;
-    /// Puts the file in its place.
+    /// Moves the complete file to its place.
     fn finish(self: Box<Self>) -> Result<(), TraceError>;
 }
 
-/// A file that records are written to one by one. Dropped before
-/// [`finish`](TraceWriter::finish), it leaves nothing behind.
+/// A file to which records are written one by one. Drop before [`finish`](TraceWriter::finish)
+/// leaves no file behind.
 pub struct TraceWriter {
     writer: Box<dyn RecordWriter>,
 }
 
 impl TraceWriter {
-    /// Begins a file at `path`; text is packed if its name ends in `.gz`, `.zst`
-    /// or `.xz`.
+    /// Begins a file at `path`. Text is packed if the name ends in `.gz`, `.zst` or `.xz`.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// Fails if the file cannot be created.
     pub fn create(output: &Output, path: &Path) -> Result<TraceWriter, TraceError> {
         Ok(TraceWriter {
             writer: (output.create)(path)?,
         })
     }
 
-    /// Writes `record`; `false` if the format cannot express it.
+    /// Writes `record`. Returns `false` if the format cannot express it.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn write(&mut self, record: &Record) -> Result<bool, TraceError> {
         self.writer.write(record)
     }
 
-    /// Puts the file in its place.
+    /// Moves the complete file to its place.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn finish(self) -> Result<(), TraceError> {
         self.writer.finish()
     }
@@ -84,10 +81,10 @@ impl fmt::Debug for Output {
     }
 }
 
-/// The output called `name`.
+/// Returns the output format called `name`.
 ///
 /// # Errors
-/// If there is none; the error names the nearest one.
+/// Fails if the name is unknown. The error names the nearest format.
 pub(crate) fn find_output(name: &str) -> Result<&'static Output, TraceError> {
     OUTPUTS
         .iter()
@@ -103,7 +100,7 @@ pub(crate) fn find_output(name: &str) -> Result<&'static Output, TraceError> {
         })
 }
 
-/// `name` (in lower case) without the ending of a packing.
+/// Returns `name` (in lower case) without the extension of a packing.
 pub(crate) fn packing_stripped(name: &str) -> &str {
     text::PACKINGS
         .iter()

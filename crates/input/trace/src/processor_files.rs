@@ -1,7 +1,7 @@
-//! The files of a blktrace: one for each processor, `name.blktrace.0` and so on.
+//! Files of a blktrace: one for each processor, `name.blktrace.0` and so on.
 //!
-//! A trace may be named by any of them, by `name` or `name.blktrace`, or by the
-//! folder that holds it.
+//! A trace may be named by any of these files, by `name` or `name.blktrace`, or by the folder that
+//! contains it.
 
 use crate::input::BUFFER_BYTES;
 use crate::{TraceError, source};
@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the files' names have before the number.
+/// Part of the file names in front of the number.
 const ENDING: &str = ".blktrace";
 
-/// `name.blktrace.12.gz` as `name.blktrace` and 12.
+/// Splits `name.blktrace.12.gz` into `name.blktrace` and 12.
 pub(crate) fn processor(name: &str) -> Option<(&str, u32)> {
     let plain = [".gz", ".zst", ".xz"]
         .iter()
@@ -24,14 +24,14 @@ pub(crate) fn processor(name: &str) -> Option<(&str, u32)> {
     Some((stem, number.parse().ok()?))
 }
 
-/// The processors' files in `folder` by their stems. Of a file and its packed
-/// copies only one is named: the plain one.
+/// Returns the processors' files in `folder`, by stem. If a file exists plain and packed, only the
+/// plain file is listed.
 fn stems(folder: &Path) -> io::Result<BTreeMap<String, BTreeMap<u32, PathBuf>>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         names.push(entry?.file_name());
     }
-    // A plain name comes before the same with an ending.
+    // In this order a plain name comes before the same name with an extension.
     names.sort_unstable();
     let mut stems: BTreeMap<String, BTreeMap<u32, PathBuf>> = BTreeMap::new();
     for name in &names {
@@ -43,8 +43,8 @@ fn stems(folder: &Path) -> io::Result<BTreeMap<String, BTreeMap<u32, PathBuf>>> 
     Ok(stems)
 }
 
-/// All files of the trace that the one at `path` belongs to, by processor;
-/// empty if its name is no processor's.
+/// Returns all files of the same trace as the file at `path`, by processor. The map is empty if the
+/// name has no processor number.
 pub(crate) fn beside(path: &Path) -> io::Result<BTreeMap<u32, PathBuf>> {
     let Some((stem, own)) = path
         .file_name()
@@ -64,8 +64,8 @@ fn folder_of(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// The file to open for the trace at `path`: that file, or the first that has
-/// anything in it of the blktrace that `path` names.
+/// Returns the file to open for the trace at `path`: the file itself, or the first non-empty file
+/// of the blktrace named by `path`.
 pub(crate) fn locate(path: &Path) -> Result<PathBuf, TraceError> {
     let failed = |source| TraceError::Read {
         file: path.display().to_string(),
@@ -85,7 +85,7 @@ pub(crate) fn locate(path: &Path) -> Result<PathBuf, TraceError> {
     Ok(first_with_events(&files).unwrap_or(path).to_owned())
 }
 
-/// The blktrace in `folder`, if it holds just one.
+/// Returns the blktrace in `folder`, if there is exactly one.
 fn in_folder(folder: &Path) -> Result<PathBuf, TraceError> {
     let failed = |source| TraceError::Read {
         file: folder.display().to_string(),
@@ -121,7 +121,7 @@ fn in_folder(folder: &Path) -> Result<PathBuf, TraceError> {
     }
 }
 
-/// The files of the blktrace called `path`, with or without `.blktrace`.
+/// Returns the files of the blktrace called `path`, with or without `.blktrace`.
 fn based_on(path: &Path) -> BTreeMap<u32, PathBuf> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return BTreeMap::new();
@@ -142,11 +142,11 @@ fn first_with_events(files: &BTreeMap<u32, PathBuf>) -> Option<&Path> {
         .or(files.values().next().map(PathBuf::as_path))
 }
 
-/// Whether there is nothing in the file, packed or not. One that cannot be read
-/// is not: whoever opens it says why.
+/// Returns true if the file has no content, packed or not. Returns false for an unreadable file, so
+/// that the later open reports the reason.
 fn is_empty(path: &Path) -> bool {
     if !path.is_file() {
-        // A pipe can be read only once.
+        // A pipe can be read only once, so it must not be examined here.
         return false;
     }
     let first = source::open(path, BUFFER_BYTES)
@@ -155,11 +155,11 @@ fn is_empty(path: &Path) -> bool {
     first == Some(0)
 }
 
-/// Every file that is read for the trace at `path`: one, or those of all
-/// processors of a blktrace.
+/// Returns all files read for the trace at `path`: one file, or the files of all processors of a
+/// blktrace.
 ///
 /// # Errors
-/// If `path` is a folder that does not hold just one blktrace.
+/// Fails if `path` is a folder without exactly one blktrace.
 pub fn files_of(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let first = locate(path)?;
     let files = beside(&first).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! From a file to records: recognising, reading, sorting and selecting.
+//! Reader of traces: recognises, parses, sorts and selects.
 
 mod ahead;
 
@@ -18,60 +18,59 @@ use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
-/// Rows that a parser is asked for at a time.
+/// Number of rows requested from a parser at a time.
 const ROWS_AT_ONCE: usize = 512;
-/// The unit in which [`Beyond::Scale`] moves addresses: 1 MiB.
+/// Unit in which [`Beyond::Scale`] moves addresses: 1 MiB.
 const REGION_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
 
-/// Requests farther apart than this are told of: 7 days. No system that is worth
-/// tracing is idle for so long; its clock was set, or a time is damaged.
+/// Shortest reported gap between requests: 7 days. No system worth tracing is idle for so long, so
+/// its clock was set, or a time is damaged.
 const JUMP_NS: u64 = 7 * 86_400 * 1_000_000_000;
 
-/// Reads a trace as a stream of [`Record`]s in order of arrival.
+/// Reader of a trace as a stream of [`Record`]s in order of arrival.
 ///
-/// - Getters: [`file`](Self::file), [`format`](Self::format),
-///   [`skipped`](Self::skipped), [`doubtful`](Self::doubtful), [`notes`](Self::notes),
+/// - Getters: [`file`](Self::file), [`format`](Self::format), [`skipped`](Self::skipped),
+///   [`doubtful`](Self::doubtful), [`notes`](Self::notes),
 ///   [`lacks_addresses`](Self::lacks_addresses), [`beginning_ns`](Self::beginning_ns).
-/// - Records out: [`next`](Self::next), [`next_batch`](Self::next_batch).
-///   After an error there are no more records.
+/// - Records out: [`next`](Self::next), [`next_batch`](Self::next_batch). After an error there are
+///   no more records.
 ///
-/// Memory does not grow with the trace: there is one buffer of bytes, a batch
-/// of rows, and [`Options::sort_window`] rows held back for sorting.
+/// Memory does not grow with the trace. There is one buffer of bytes, one batch of rows, and up to
+/// [`Options::sort_window`] rows held back for sorting.
 pub struct TraceReader {
     file: String,
     format: &'static Format,
     source: Rows,
     lacks_addresses: Option<&'static str>,
     options: Options,
-    /// Parsed rows, of which the first `taken` have gone to the window.
+    /// Parsed rows; the first `taken` rows have gone to the window.
     rows: Vec<Row>,
     taken: usize,
     window: SortWindow,
-    /// The arrival of the trace's first request, on the format's clock.
+    /// Arrival of the trace's first request, on the format's clock.
     beginning: Option<u64>,
-    /// The arrival of the latest request, on the format's clock.
+    /// Arrival of the latest request, on the format's clock.
     latest: u64,
     jumps: Jumps,
     doubtful: u64,
     skipped: u64,
-    /// The parser has no more rows.
+    /// True if the parser has no more rows.
     ended: bool,
-    /// Nothing more is given: an error was reported, or the time window is over.
+    /// True if no more records follow: an error was reported, or the time window is over.
     closed: bool,
-    /// What the selection left out; `None` as soon as it has taken something.
+    /// Requests left out by the selection; `None` as soon as a request was selected.
     unselected: Option<Unselected>,
 }
 
 impl TraceReader {
-    /// Opens the trace at `path`, packed or not. A blktrace may be named by its
-    /// folder, or without the processor's number, too.
+    /// Opens the trace at `path`, packed or not. A blktrace may also be named by its folder, or
+    /// without the processor's number.
     ///
-    /// With [`Beyond::Scale`], a capacity and no [`Options::span`], the whole
-    /// trace is read once here, to find its span.
+    /// With [`Beyond::Scale`], a capacity and no [`Options::span`], the whole trace is read once
+    /// here to find its span.
     ///
     /// # Errors
-    /// If the file cannot be read or recognised, or the options contradict
-    /// themselves.
+    /// Fails if the file cannot be read or recognised, or if the options are contradictory.
     pub fn open(path: &Path, options: &Options) -> Result<TraceReader, TraceError> {
         options.check()?;
         let path = &processor_files::locate(path)?;
@@ -83,12 +82,12 @@ impl TraceReader {
         TraceReader::over(path.display().to_string(), input, options)
     }
 
-    /// Reads the trace, packed or not, from `bytes`; `name` is for messages
-    /// and for recognising the format.
+    /// Reads the trace, packed or not, from `bytes`. `name` is used in messages and to recognise
+    /// the format.
     ///
     /// # Errors
-    /// As for [`open`](TraceReader::open). [`Beyond::Scale`] needs
-    /// [`Options::span`] here, because the bytes can be read but once.
+    /// As for [`open`](TraceReader::open). [`Beyond::Scale`] needs [`Options::span`] here, because
+    /// the bytes can be read only once.
     pub fn open_read(
         name: &str,
         bytes: Box<dyn Read + Send>,
@@ -146,35 +145,34 @@ impl TraceReader {
         })
     }
 
-    /// The file's name, as in messages.
+    /// Returns the name of the file, as in messages.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// The format that is being read.
+    /// Returns the format of the trace.
     pub fn format(&self) -> &'static Format {
         self.format
     }
 
-    /// Damaged rows that were left out so far; see [`Options::skip_bad`].
+    /// Returns the number of damaged rows skipped so far; see [`Options::skip_bad`].
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Requests given so far whose completion may be another request's: theirs
-    /// is left out.
+    /// Returns the number of requests so far whose completion was left out, because it may belong
+    /// to another request.
     pub fn doubtful(&self) -> u64 {
         self.doubtful
     }
 
-    /// What to do to have the requests' addresses, if the trace lacks them: they
-    /// are all 0 then.
+    /// Returns a remedy if the trace lacks addresses; all addresses are 0 then.
     pub fn lacks_addresses(&self) -> Option<&'static str> {
         self.lacks_addresses
     }
 
-    /// What is wrong with what was read so far that the requests do not tell:
-    /// events that are missing, a clock that jumped. A sentence each.
+    /// Returns problems of the trace so far, invisible in the requests: missing events, a clock
+    /// that jumped. One sentence each.
     pub fn notes(&self) -> Vec<String> {
         let of_parser = self
             .source
@@ -184,29 +182,28 @@ impl TraceReader {
         of_parser.into_iter().chain(self.jumps.note()).collect()
     }
 
-    /// From now on another thread parses ahead, for whoever reads the whole
-    /// trace at once. Until [`stop_ahead`](Self::stop_ahead), what the parser
-    /// has to note is not known.
+    /// Moves the parser to another thread, for callers that read the whole trace at once. Until
+    /// [`stop_ahead`](Self::stop_ahead) the parser's notes are not available.
     pub(crate) fn run_ahead(&mut self) {
         self.source.run_ahead();
     }
 
-    /// Ends what [`run_ahead`](Self::run_ahead) began, at the end of the trace.
+    /// Ends the thread of [`run_ahead`](Self::run_ahead) at the end of the trace.
     pub(crate) fn stop_ahead(&mut self) {
         self.source.stop();
     }
 
-    /// The arrival of the trace's first request in nanoseconds on the format's
-    /// own clock, which is time 0 of the records; `None` before it was read.
+    /// Returns the arrival of the trace's first request, in nanoseconds on the format's own clock.
+    /// This is time 0 of the records. Returns `None` before the first request was read.
     pub fn beginning_ns(&self) -> Option<u64> {
         self.beginning
     }
 
-    /// The next record; `None` at the end of the trace or of the time window.
+    /// Returns the next record; `None` at the end of the trace or of the time window.
     ///
     /// # Errors
-    /// If the trace cannot be read or understood, a row is out of order by more
-    /// than the sort window, or a request does not fit the volume.
+    /// Fails if the trace cannot be read or parsed. Also fails if a row is out of order by more
+    /// than the sort window, or if a request does not fit the volume.
     #[expect(
         clippy::should_implement_trait,
         reason = "an error ends the trace, so it stands outside the option"
@@ -220,12 +217,11 @@ impl TraceReader {
         outcome
     }
 
-    /// Appends up to `limit` records to `records` and returns how many; fewer
-    /// only at the end.
+    /// Appends up to `limit` records to `records` and returns their number. The number is smaller
+    /// than `limit` only at the end.
     ///
     /// # Errors
-    /// As for [`next`](TraceReader::next); the records before the error have
-    /// been appended.
+    /// As for [`next`](TraceReader::next); the records before the error have been appended.
     pub fn next_batch(
         &mut self,
         records: &mut Vec<Record>,
@@ -266,8 +262,8 @@ impl TraceReader {
         self.end()
     }
 
-    /// No more records. That there was none at all is an error: nothing can be
-    /// said of no requests, and a mistyped device looks like that.
+    /// Ends the records. A selection without any request is an error, because the caller probably
+    /// mistyped a device.
     #[cold]
     fn end(&mut self) -> Result<Option<Record>, TraceError> {
         match self.unselected.take() {
@@ -280,7 +276,7 @@ impl TraceReader {
         }
     }
 
-    /// The next row in order of arrival.
+    /// Returns the next row in order of arrival.
     #[inline]
     fn next_row(&mut self) -> Result<Option<Row>, TraceError> {
         loop {
@@ -298,7 +294,7 @@ impl TraceReader {
         }
     }
 
-    /// Puts a parsed row in its place.
+    /// Adds a parsed row to the sort window.
     #[inline]
     fn admit(&mut self, row: Row) -> Result<(), TraceError> {
         if let Err(problem) = check(&row) {
@@ -335,7 +331,7 @@ impl TraceReader {
         }
     }
 
-    /// Reads further rows.
+    /// Reads more rows.
     fn refill(&mut self) -> Result<(), TraceError> {
         self.taken = 0;
         match self.source.read(&mut self.rows) {
@@ -357,7 +353,7 @@ impl TraceReader {
         }
     }
 
-    /// Leaves a damaged row out, if that is still allowed.
+    /// Skips a damaged row, if the limit allows.
     #[cold]
     fn skip(&mut self, fault: Fault) -> Result<(), TraceError> {
         let error = TraceError::from_fault(&self.file, fault);
@@ -375,7 +371,7 @@ impl TraceReader {
         })
     }
 
-    /// Whether a row that arrives `since` nanoseconds after the first is wanted.
+    /// Returns true if the options select a row that arrives `since` nanoseconds after the first.
     #[inline]
     fn selects(&self, row: &Row, since: u64) -> bool {
         let options = &self.options;
@@ -406,7 +402,7 @@ impl TraceReader {
         })
     }
 
-    /// The row's extent, moved into a volume of `capacity`.
+    /// Returns the row's extent, moved into a volume of `capacity`.
     fn fitted(&self, row: &Row, capacity: Sectors) -> Result<Extent, TraceError> {
         let (capacity, span) = (capacity.0, self.options.span.map(|span| span.0));
         let end = row.start + row.sectors;
@@ -450,12 +446,12 @@ impl fmt::Debug for TraceReader {
     }
 }
 
-/// Gaps between requests that are longer than [`JUMP_NS`].
+/// Gaps between requests longer than [`JUMP_NS`].
 #[derive(Default)]
 struct Jumps {
     count: u64,
     longest_ns: u64,
-    /// Where the request behind the longest one stands.
+    /// Place of the request behind the longest gap.
     place: Option<Place>,
 }
 
@@ -495,9 +491,8 @@ fn needs_span(options: &Options) -> bool {
     options.beyond == Beyond::Scale && options.capacity.is_some() && options.span.is_none()
 }
 
-/// The end of the address space that the trace's chosen devices use. The other
-/// choices play no part, so that a sector goes to the same place whichever
-/// part of the trace is read.
+/// Returns the end of the address space used by the selected devices. The other selections are
+/// ignored, so that a sector maps to the same place whatever part of the trace is read.
 fn span_of(path: &Path, options: &Options) -> Result<Sectors, TraceError> {
     let whole = Options {
         format: options.format.clone(),
@@ -514,10 +509,10 @@ fn span_of(path: &Path, options: &Options) -> Result<Sectors, TraceError> {
     Ok(span)
 }
 
-/// `nanoseconds` times `factor`.
+/// Returns `nanoseconds` times `factor`.
 #[inline]
 fn scaled(nanoseconds: u64, factor: f64) -> u64 {
-    // Times of a whole trace may not fit a float's 53 bits; unscaled they stay exact.
+    // Times of a whole trace may exceed a float's 53 bits; unscaled times must stay exact.
     if factor == 1.0 {
         nanoseconds
     } else {
@@ -525,13 +520,14 @@ fn scaled(nanoseconds: u64, factor: f64) -> u64 {
     }
 }
 
-/// `start`, or the last place below `capacity` where `sectors` fit. Those that
-/// fit nowhere stay.
+/// Returns `start`, or the last address below `capacity` where `sectors` fit. A request larger than
+/// the volume keeps its start.
 fn moved_back(start: u64, sectors: u64, capacity: u64) -> u64 {
     start.min(capacity.checked_sub(sectors).unwrap_or(start))
 }
 
-/// Where [`Beyond::Scale`] moves `start`, of a trace that spans `span` sectors.
+/// Returns the address to which [`Beyond::Scale`] moves `start`, in a trace that spans `span`
+/// sectors.
 fn scaled_start(start: u64, span: u64, capacity: u64) -> u64 {
     assert!(
         start <= span && capacity > 0,
@@ -540,7 +536,7 @@ fn scaled_start(start: u64, span: u64, capacity: u64) -> u64 {
     let regions = u128::from(span.div_ceil(REGION_SECTORS));
     let room = u128::from(capacity / REGION_SECTORS);
     let region = u128::from(start / REGION_SECTORS) * room / regions;
-    // The product is below the volume's regions, so it fits.
+    // The product is smaller than the number of regions of the volume, so it fits.
     let region = u64::try_from(region).unwrap_or(u64::MAX / REGION_SECTORS);
     (region * REGION_SECTORS + start % REGION_SECTORS) % capacity
 }

@@ -4,41 +4,41 @@ use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{Duration, Time};
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
-/// One request of a trace, times counted from the trace's first request.
+/// One request of a trace. Times count from the trace's first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it arrived at the traced layer.
+    /// Arrival time at the traced layer.
     pub arrival: Time,
-    /// What was asked.
+    /// Operation.
     pub operation: Operation,
-    /// Where, in 512-byte sectors. A byte range that does not fall on sectors
-    /// is widened: the start is rounded down, the end up. Empty for a flush.
+    /// Address and length in 512-byte sectors; empty for a flush. A byte range that does not begin
+    /// and end at a sector boundary is widened to whole sectors.
     pub extent: Extent,
-    /// The device, as the format numbers them; 0 where it does not.
+    /// Device number of the format; 0 if the format has none.
     pub device: u32,
-    /// The process that asked; 0 = unknown.
+    /// Issuing process; 0 means unknown.
     pub process: u32,
-    /// When it was sent on to the device; not all formats know.
+    /// Time of issue to the device, if known.
     pub issued: Option<Time>,
-    /// When it was complete; not all formats know.
+    /// Completion time, if known.
     pub completed: Option<Time>,
 }
 
 impl Record {
-    /// From arrival to completion, if the completion is known.
+    /// Returns the time from arrival to completion, if the completion is known.
     pub fn response(&self) -> Option<Duration> {
         self.completed
             .map(|completed| completed.since(self.arrival))
     }
 
-    /// From issue to completion, if both are known.
+    /// Returns the time from issue to completion, if both are known.
     pub fn service(&self) -> Option<Duration> {
         Some(self.completed?.since(self.issued?))
     }
 }
 
 impl Serialize for Record {
-    /// The columns of the native format.
+    /// Serialises to the columns of the native format.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Record", 8)?;
         fields.serialize_field("arrival_ns", &self.arrival.as_nanos())?;

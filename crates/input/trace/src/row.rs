@@ -1,4 +1,4 @@
-//! What a format's parser gives: requests with the trace's own times.
+//! Output of a format's parser: requests with the trace's own times.
 
 use crate::fault::{Fault, Place, Problem};
 use crate::fields::{Fields, Parsed};
@@ -9,31 +9,31 @@ use fullstroke_units::SECTOR_BYTES;
 /// One request as it stands in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Nanoseconds on the format's own clock.
+    /// Arrival in nanoseconds, on the format's own clock.
     pub arrival: u64,
-    /// What was asked.
+    /// Operation.
     pub operation: Operation,
     /// First 512-byte sector.
     pub start: u64,
-    /// How many sectors.
+    /// Length in sectors.
     pub sectors: u64,
-    /// As the format numbers them.
+    /// Device number of the format.
     pub device: u32,
-    /// 0 = unknown.
+    /// Process number; 0 means unknown.
     pub process: u32,
-    /// On the same clock as `arrival`.
+    /// Issue time, on the same clock as `arrival`.
     pub issued: Option<u64>,
-    /// On the same clock as `arrival`.
+    /// Completion time, on the same clock as `arrival`.
     pub completed: Option<u64>,
-    /// A completion was seen that may be another request's; `completed` is
-    /// empty.
+    /// True if the trace has a completion that may belong to another request; `completed` is empty
+    /// then.
     pub doubtful: bool,
-    /// The line, byte or row where it stands; see [`Format::counted`](crate::Format).
+    /// Line, byte or row of the request in the file; see [`Format::counted`](crate::Format).
     pub place: u64,
 }
 
 impl Row {
-    /// A request of which nothing further is known.
+    /// Makes a request without further data.
     #[inline]
     pub fn new(arrival: u64, operation: Operation, start: u64, sectors: u64) -> Row {
         Row {
@@ -51,11 +51,11 @@ impl Row {
     }
 }
 
-/// Reads rows of one format.
+/// Parser of the rows of one format.
 pub trait Parser: Send {
-    /// Appends at most about `limit` rows to `rows`; `false` at the end. After
-    /// a [`Fault::Row`] the parser stands behind the damaged row, and the rows
-    /// before it have been appended.
+    /// Appends about `limit` rows at most to `rows`. Returns `false` at the end. After a
+    /// [`Fault::Row`] the parser stands behind the damaged row, and the rows before it have been
+    /// appended.
     fn read(
         &mut self,
         input: &mut Input<'_>,
@@ -63,26 +63,25 @@ pub trait Parser: Send {
         limit: usize,
     ) -> Result<bool, Fault>;
 
-    /// What the rows read so far do not tell but whoever trusts them should
-    /// know, a sentence each.
+    /// Returns problems of the trace so far, invisible in the rows, one sentence each.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What to do to have the addresses of the requests, if the trace lacks them.
+    /// Returns a way to obtain the addresses of the requests, if the trace lacks them.
     fn lacks_addresses(&self) -> Option<&'static str> {
         None
     }
 }
 
-/// Understands the lines of a text format, each on its own.
+/// Parser of single lines of a text format.
 pub trait LineParser: Send {
-    /// The request on `line`, or `None` if the line is none (a comment, a
-    /// header). The line's number is filled in by the caller.
+    /// Returns the request on `line`, or `None` if the line holds no request (a comment, a header).
+    /// The caller fills in the line number.
     fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>>;
 }
 
-/// Makes a [`Parser`] of a [`LineParser`]. Empty lines are passed over.
+/// Makes a [`Parser`] from a [`LineParser`]. Empty lines are skipped.
 pub struct Lines<P>(pub P);
 
 impl<P: LineParser> Parser for Lines<P> {
@@ -111,8 +110,8 @@ impl<P: LineParser> Parser for Lines<P> {
     }
 }
 
-/// The sectors that the byte range touches: the first one and how many. `None`
-/// if the range ends beyond 2^64 bytes.
+/// Returns the first sector and the number of sectors touched by a byte range. Returns `None` if
+/// the range ends beyond 2^64 bytes.
 #[inline]
 pub fn sectors_of_bytes(offset: u64, length: u64) -> Option<(u64, u64)> {
     let end = offset.checked_add(length)?;
@@ -120,17 +119,17 @@ pub fn sectors_of_bytes(offset: u64, length: u64) -> Option<(u64, u64)> {
     Some((start, end.div_ceil(SECTOR_BYTES) - start))
 }
 
-/// Like [`sectors_of_bytes`], as an error at the fields just read.
+/// As [`sectors_of_bytes`], with an error at the fields just read.
 #[inline]
 pub(crate) fn byte_range(fields: &Fields<'_>, offset: u64, length: u64) -> Parsed<(u64, u64)> {
     sectors_of_bytes(offset, length)
         .ok_or_else(|| fields.mismatch("a range of bytes that ends below 2^64"))
 }
 
-/// What is wrong with a row that was parsed, if anything: `(found, expected)`.
+/// Checks a parsed row. The problem has the found and the expected text.
 #[inline]
 pub(crate) fn check(row: &Row) -> Result<(), Box<Problem>> {
-    /// Sectors in 2^64 bytes.
+    /// Number of sectors in 2^64 bytes.
     const SECTORS_MAX: u64 = u64::MAX / SECTOR_BYTES;
     let empty = row.sectors == 0 && !row.operation.is_of_all();
     let ends = row
@@ -148,7 +147,7 @@ pub(crate) fn check(row: &Row) -> Result<(), Box<Problem>> {
             "an extent that ends below 2^64 bytes",
         )
     };
-    // The caller knows how the format counts places.
+    // The caller sets the place, because only the caller knows the unit of the format.
     Err(Box::new(Problem {
         place: Place::Row(row.place),
         found,

@@ -1,10 +1,10 @@
-//! Bringing rows into order of arrival, in bounded memory.
+//! Sorting of rows by arrival, in bounded memory.
 
 use crate::row::Row;
 use std::collections::VecDeque;
 
-/// Holds the latest rows back, so that a row that was written a little late
-/// still finds its place. Rows of one instant keep the order of the file.
+/// Holds the latest rows back, so that a row written a little late is still sorted in. Rows with
+/// the same arrival keep the order of the file.
 #[derive(Debug)]
 pub(crate) struct SortWindow {
     rows: VecDeque<Row>,
@@ -21,8 +21,8 @@ impl SortWindow {
         }
     }
 
-    /// Takes `row`, or gives it back if a row that arrived later has already
-    /// been released.
+    /// Adds `row`. Returns the row as an error if a row with a later arrival has already been
+    /// released.
     #[inline]
     pub(crate) fn push(&mut self, row: Row) -> Result<(), Row> {
         if self
@@ -55,12 +55,12 @@ impl SortWindow {
         Ok(())
     }
 
-    /// Whether no row is held.
+    /// Returns true if no row is held.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The earliest row, if more rows are held than the window has room for.
+    /// Returns the earliest row, if more rows are held than the size of the window.
     #[inline]
     pub(crate) fn pop_excess(&mut self) -> Option<Row> {
         if self.rows.len() > self.capacity {
@@ -70,7 +70,7 @@ impl SortWindow {
         }
     }
 
-    /// The earliest row.
+    /// Returns the earliest row.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Row> {
         let row = self.rows.pop_front()?;

@@ -1,4 +1,4 @@
-//! Files and what they are packed in.
+//! Files and their compression.
 
 use crate::TraceError;
 use crate::input::Input;
@@ -6,20 +6,20 @@ use std::fs::File;
 use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-/// Packed bytes that are in memory at a time.
+/// Size of the buffer for packed bytes.
 const PACKED_BYTES: usize = 64 * 1024;
-/// What an xz file may ask for; `xz -9` needs 65 MiB.
+/// Largest memory for the decompression of an xz file; `xz -9` needs 65 MiB.
 #[cfg(feature = "compression")]
 const XZ_MEMORY_BYTES_MAX: u64 = 128 << 20;
-/// zstd's largest window without `--ultra --long`: 128 MiB.
+/// Largest window of zstd without `--ultra --long`: 128 MiB.
 #[cfg(feature = "compression")]
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
-/// Why a build without the feature refuses a file.
+/// Reason why a build without the feature refuses a file.
 #[cfg(not(feature = "compression"))]
 pub(crate) const NO_COMPRESSION: &str = "zstd and xz are not in this build of fullstroke; use gzip, or build with the feature `compression`";
 
-/// What a file is packed in.
+/// Compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     Plain,
@@ -29,7 +29,7 @@ enum Packing {
 }
 
 impl Packing {
-    /// Told by the first bytes, never by the name.
+    /// Returns the compression. The first bytes decide, never the name.
     fn of(bytes: &[u8]) -> Packing {
         match bytes {
             [0x1f, 0x8b, ..] => Packing::Gzip,
@@ -40,7 +40,7 @@ impl Packing {
     }
 }
 
-/// Opens the file at `path` and unpacks it on the fly.
+/// Opens the file at `path` and decompresses it on the fly.
 pub(crate) fn open(path: &Path, capacity: usize) -> Result<Input<'static>, TraceError> {
     let failed = |source| TraceError::Read {
         file: path.display().to_string(),
@@ -53,7 +53,7 @@ pub(crate) fn open(path: &Path, capacity: usize) -> Result<Input<'static>, Trace
     unpack(file, Some(path.to_owned()), capacity).map_err(failed)
 }
 
-/// Unpacks `source` on the fly.
+/// Decompresses `source` on the fly.
 pub(crate) fn unpack<'a>(
     mut source: impl Read + Send + 'a,
     path: Option<PathBuf>,
@@ -64,7 +64,7 @@ pub(crate) fn unpack<'a>(
     let packing = Packing::of(&magic);
     let whole: Chain<Cursor<Vec<u8>>, _> = Cursor::new(magic).chain(source);
     let plain: Box<dyn Read + Send + 'a> = match packing {
-        // The buffer in front of this is larger than one here would be.
+        // No further buffer is needed, because the caller's buffer is larger.
         Packing::Plain => Box::new(whole),
         Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(
             BufReader::with_capacity(PACKED_BYTES, whole),

@@ -1,4 +1,4 @@
-//! What a trace is like.
+//! Summary of a trace.
 
 mod collector;
 mod recent;
@@ -12,136 +12,136 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Requests that are taken from the reader at a time.
+/// Number of requests taken from the reader at a time.
 const BATCH: usize = 512;
 const BYTES_PER_GIB: f64 = (1u64 << 30) as f64;
 
-/// The spread of a quantity, in the unit that its field's name ends in.
-/// Percentiles are right to three digits; the rest is exact.
+/// Distribution of a quantity, in the unit at the end of its field's name. Percentiles have three
+/// correct digits; the other values are exact.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Distribution {
-    /// How many values there were.
+    /// Number of values.
     pub count: u64,
-    /// Their mean.
+    /// Mean.
     pub mean: f64,
-    /// Their standard deviation.
+    /// Standard deviation.
     pub stddev: f64,
-    /// The smallest.
+    /// Smallest value.
     pub min: f64,
-    /// Half of them are not above this.
+    /// Median.
     pub p50: f64,
-    /// 90 % of them are not above this.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 % of them are not above this.
+    /// 99th percentile.
     pub p99: f64,
-    /// The largest.
+    /// Largest value.
     pub max: f64,
 }
 
-/// The requests of one operation.
+/// Summary of the requests of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OperationSummary {
     /// read, write, flush or discard.
     pub operation: &'static str,
-    /// How many there were.
+    /// Number of requests.
     pub requests: u64,
-    /// As a share of all requests, from 0 to 1.
+    /// Share of all requests, from 0 to 1.
     pub share: f64,
-    /// What they moved or discarded.
+    /// Data read, written or discarded.
     pub total_gib: f64,
-    /// Their sizes; `None` for flushes.
+    /// Sizes; `None` for flushes.
     pub size_kib: Option<Distribution>,
-    /// From arrival to completion, where it is known.
+    /// Times from arrival to completion, if known.
     pub response_ms: Option<Distribution>,
 }
 
-/// Of how many requests the completion is known. What is said of responses, of
-/// service and of the queue's depth holds for these.
+/// Number of requests with and without a known completion. Responses, service times and queue
+/// depths cover only requests with a known completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Completions {
-    /// It is known.
+    /// Requests with a known completion.
     pub known: u64,
-    /// The trace does not have it.
+    /// Requests without a completion in the trace.
     pub unknown: u64,
-    /// The trace has one which may be another request's; it is not used.
+    /// Requests with a completion that may belong to another request; it is not used.
     pub doubtful: u64,
 }
 
-/// Where a trace's requests are.
+/// Addresses of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Addresses {
-    /// The lowest first sector of any request that is no flush.
+    /// Lowest first sector of all requests except flushes.
     pub first_sector: u64,
-    /// The highest sector of any request, plus 1: the least volume that holds the trace.
+    /// Highest sector of all requests, plus 1. This is the smallest volume that holds the trace.
     pub end_sector: u64,
-    /// From the first sector to the end.
+    /// Distance from the first sector to the end.
     pub span_gib: f64,
-    /// Different blocks of 4 KiB that were read or written; see `footprint_exact`.
+    /// Number of different blocks of 4 KiB read or written; see `footprint_exact`.
     pub footprint_gib: f64,
-    /// Whether the footprint is exact (while at most 131,072 regions of 256 KiB
-    /// are touched), or an estimate from a sample of the regions. Of a request
-    /// above 64 MiB only the first 64 MiB count.
+    /// True if the footprint is exact: at most 131,072 regions of 256 KiB are touched. Otherwise it
+    /// is an estimate from a sample of the regions. Of a request above 64 MiB only the first 64 MiB
+    /// count.
     pub footprint_exact: bool,
-    /// The standard error of the footprint, as a share of it.
+    /// Standard error of the footprint, relative to the footprint.
     pub footprint_error: f64,
-    /// Share of the reads and writes, from 0 to 1, that begin at the sector
-    /// behind the previous read or write of the same device.
+    /// Share of reads and writes, from 0 to 1, that begin at the sector behind the previous read or
+    /// write of the same device.
     pub sequential_share: f64,
-    /// Share of the reads and writes, from 0 to 1, that begin at the sector
-    /// behind one of the 32 previous reads and writes of the same device.
+    /// Share of reads and writes, from 0 to 1, that begin at the sector behind one of the 32
+    /// previous reads and writes of the same device.
     pub stream_share: f64,
 }
 
-/// What a trace is like.
+/// Summary of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// The trace's file.
+    /// File of the trace.
     pub file: String,
-    /// Its format.
+    /// Format of the trace.
     pub format: &'static str,
-    /// Requests read.
+    /// Number of requests read.
     pub requests: u64,
-    /// Damaged rows that were left out.
+    /// Number of damaged rows skipped.
     pub skipped_rows: u64,
-    /// Of how many requests the completion is known.
+    /// Number of requests with a known completion.
     pub completions: Completions,
-    /// What is wrong with the trace that the figures do not tell; a sentence each.
+    /// Problems of the trace, invisible in the figures, one sentence each.
     pub notes: Vec<String>,
-    /// From the first arrival to the last.
+    /// Time from the first arrival to the last.
     pub duration_s: f64,
-    /// Requests per second of the duration; `None` if it is 0.
+    /// Requests per second of the duration; `None` if the duration is 0.
     pub iops: Option<f64>,
-    /// Megabytes (10^6) read and written per second of the duration; `None` if it is 0.
+    /// Megabytes (10^6) read and written per second of the duration; `None` if the duration is 0.
     pub mb_per_s: Option<f64>,
-    /// Each operation that occurs.
+    /// Operations with requests.
     pub operations: Vec<OperationSummary>,
-    /// Requests of each device. Beyond 1,024 devices further ones are left out.
+    /// Number of requests of each device. Devices beyond the first 1,024 are left out.
     pub devices: BTreeMap<u32, u64>,
-    /// Sizes of all requests that are no flushes.
+    /// Sizes of all requests except flushes.
     pub size_kib: Option<Distribution>,
-    /// Where the requests are; `None` if the trace does not tell.
+    /// Addresses of the requests; `None` if the trace has none.
     #[serde(flatten)]
     pub addresses: Option<Addresses>,
-    /// From one arrival to the next.
+    /// Times from one arrival to the next.
     pub interarrival_ms: Option<Distribution>,
-    /// From arrival to completion, where it is known.
+    /// Times from arrival to completion, if known.
     pub response_ms: Option<Distribution>,
-    /// From issue to completion, where it is known.
+    /// Times from issue to completion, if known.
     pub service_ms: Option<Distribution>,
-    /// Requests that are not complete when one arrives, itself included; of
-    /// those whose completion is known.
+    /// Number of incomplete requests at each arrival, including the arriving one. Only requests
+    /// with a known completion count.
     pub queue_depth: Option<Distribution>,
 }
 
 impl Summary {
-    /// Reads `reader` to its end and sums it up, in bounded memory.
+    /// Reads `reader` to its end and summarises it, in bounded memory.
     ///
     /// # Errors
-    /// If the trace cannot be read or understood.
+    /// Fails if the trace cannot be read or parsed.
     pub fn of(reader: &mut TraceReader) -> Result<Summary, TraceError> {
         let mut collector = Collector::default();
         let mut records = Vec::with_capacity(BATCH);
-        // Parsing costs as much as adding up.
+        // A second thread pays off, because parsing takes as long as the summary.
         reader.run_ahead();
         while reader.next_batch(&mut records, BATCH)? > 0 {
             records.iter().for_each(|record| collector.add(record));
@@ -171,7 +171,7 @@ fn gib(sectors: Sectors) -> f64 {
 }
 
 impl fmt::Display for Summary {
-    /// For people; for programs there is serde.
+    /// Prints the summary as text. Programs use serde instead.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

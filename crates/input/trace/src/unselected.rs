@@ -1,5 +1,5 @@
-//! What a selection has left out so far: all that can be told to whoever has
-//! selected nothing.
+//! Statistics of the requests left out by a selection, for the error message of a selection without
+//! requests.
 
 use crate::row::Row;
 use fullstroke_contract::Operation;
@@ -7,26 +7,26 @@ use fullstroke_units::Duration;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Devices that a message names, at most.
+/// Largest number of devices named in a message.
 const DEVICES_NAMED: usize = 16;
 
-/// The requests that were left out before the first that was not.
+/// Requests left out before the first selected request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unselected {
     requests: u64,
     devices: BTreeSet<u32>,
     operations: BTreeSet<Operation>,
-    /// The arrival of the last, since the trace's first request.
+    /// Arrival of the last request, from the trace's first request.
     last: Duration,
 }
 
 impl Unselected {
-    /// `row`, which arrived `since` nanoseconds after the first, was left out.
+    /// Records that `row` was left out. It arrived `since` nanoseconds after the first request.
     pub(crate) fn note(&mut self, row: &Row, since: u64) {
         self.requests += 1;
         self.last = Duration::from_nanos(since);
         self.operations.insert(row.operation);
-        // One more than are named, to know that there are more.
+        // One more device than a message names, to detect further devices.
         if self.devices.len() <= DEVICES_NAMED {
             self.devices.insert(row.device);
         }

@@ -1,34 +1,34 @@
-//! A block of memory; its sectors are the bits of a word.
+//! A block of memory. The sectors of a block are the bits of a word.
 
-/// What a chain, a list or a table holds where it holds nothing.
+/// Value for "no block" in chains, lists and tables.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A block. It belongs to the write buffer while it is dirty or being written,
-/// else to the read cache.
+/// A block. While a block is dirty or being written, the block belongs to the write buffer.
+/// Otherwise the block belongs to the read cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
-    /// Its first sector, divided by the size of a block.
+    /// First sector divided by the size of a block.
     pub(crate) number: u64,
-    /// Sectors whose data are here.
+    /// Sectors with data in memory.
     pub(crate) valid: u64,
-    /// Sectors that the array does not have yet, nor is being given.
+    /// Dirty sectors, not yet on the way to the array.
     pub(crate) dirty: u64,
-    /// Sectors that the array is being given.
+    /// Sectors on the way to the array.
     pub(crate) writing: u64,
-    /// The epochs of those two.
+    /// Epochs of the dirty sectors and of the sectors on the way.
     pub(crate) dirty_epoch: u64,
     pub(crate) writing_epoch: u64,
-    /// The I/O that fetches further sectors, plus one; 0 = none. Such a block
-    /// keeps its place.
+    /// Slot, plus one, of the I/O that fetches missing sectors of the block; 0 means none. A block
+    /// with a fetch keeps its place in memory.
     pub(crate) fetch: u32,
-    /// The next block in the chain of its hash.
+    /// Next block in the hash chain.
     pub(crate) chain: u32,
-    /// Its neighbours in the list that it is in.
+    /// Neighbours in the list of the block.
     pub(crate) previous: u32,
     pub(crate) next: u32,
 }
 
-/// Neighbouring sectors of a block, from one to before another.
+/// Neighbouring sectors of a block, from `from` to `to` (exclusive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) from: u32,
@@ -36,7 +36,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Its sectors as bits.
+    /// Returns the sectors as bits.
     pub(crate) fn bits(self) -> u64 {
         debug_assert!(
             self.from < self.to && self.to <= 64,
@@ -63,19 +63,20 @@ impl Block {
         }
     }
 
-    /// Whether it belongs to the write buffer.
+    /// True if the block belongs to the write buffer.
     pub(crate) fn is_buffered(&self) -> bool {
         (self.dirty | self.writing) != 0
     }
 
-    /// Whether its dirty sectors could go to the array now: not while older
-    /// data of it are on their way.
+    /// True if dirty sectors of the block could go to the array now. While older data of the block
+    /// are on the way, newer data must wait, because two writes in flight could end in either
+    /// order.
     pub(crate) fn can_be_written(&self) -> bool {
         self.dirty != 0 && self.writing == 0
     }
 
-    /// What one I/O would write: all dirty sectors, if what lies between them
-    /// is here too, else the first that are neighbours.
+    /// Returns the sectors for one write I/O: all dirty sectors if the gaps between them are valid,
+    /// otherwise the first run of dirty sectors.
     pub(crate) fn writable(&self) -> Span {
         let from = self.dirty.trailing_zeros();
         let all = Span {

@@ -1,21 +1,21 @@
-//! A command of the host, and where its time went.
+//! A command of the host, with the breakdown of its time.
 
 use crate::block::NONE;
 use fullstroke_contract::{Breakdown, Completion, Request, Status};
 use fullstroke_units::{Duration, Time};
 
-/// A command that the controller holds.
+/// A command in the controller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Command {
     pub(crate) request: Request,
     pub(crate) submitted: Time,
-    /// Where the time until `since` went.
+    /// Breakdown of the time until `since`.
     pub(crate) parts: Breakdown,
     pub(crate) since: Time,
     pub(crate) status: Status,
-    /// Sectors of a write that are in memory.
+    /// Number of sectors of a write already in memory.
     pub(crate) taken: u64,
-    /// The next command that waits for the same fetch.
+    /// Next command in the wait list of the same fetch.
     pub(crate) next_waiter: u32,
 }
 
@@ -32,19 +32,19 @@ impl Command {
         }
     }
 
-    /// It waited until `until`.
+    /// Adds the time until `until` as a wait.
     pub(crate) fn waited(&mut self, until: Time) {
         self.parts.queue += until.since(self.since);
         self.since = until;
     }
 
-    /// The controller or the link worked on it for `span`.
+    /// Adds `span` as work of the controller or the link.
     pub(crate) fn worked(&mut self, span: Duration) {
         self.parts.overhead += span;
         self.since += span;
     }
 
-    /// The array worked on it.
+    /// Adds the breakdown of the array.
     pub(crate) fn served(&mut self, completion: &Completion) {
         self.waited(completion.submitted);
         let Breakdown {
@@ -67,7 +67,7 @@ impl Command {
         self.status = completion.status;
     }
 
-    /// Its answer; it has ended at `since`.
+    /// Returns the completion of a command after its end at `since`.
     pub(crate) fn completion(&self) -> Completion {
         Completion {
             id: self.request.id,

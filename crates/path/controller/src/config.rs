@@ -1,4 +1,4 @@
-//! What a stack file says about a controller.
+//! The keys of a controller in a stack file.
 
 use crate::discipline;
 use fullstroke_contract::ConfigError;
@@ -7,90 +7,85 @@ use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Commands that any controller holds.
+/// Largest number of commands in any controller.
 const DEPTH_MAX: u32 = 1 << 16;
 
-/// Blocks of memory at most; more are a mistake.
+/// Largest number of memory blocks. A larger number is a mistake.
 const BLOCKS_MAX: u64 = 1 << 22;
 
-/// Sectors of a mebibyte.
+/// Number of sectors in a mebibyte.
 const MIB_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
 
-/// Sectors of a block at most: a block's sectors are the bits of one word.
+/// Largest number of sectors in a block, because the sectors of a block are the bits of one word.
 pub(crate) const BLOCK_SECTORS_MAX: u64 = 64;
 
 /// The keys of a controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerConfig {
-    /// Commands that it holds at once; more wait in front of it.
+    /// Number of commands inside the controller. Further commands wait in front. Default 512.
     #[serde(default = "full_depth")]
     pub queue_depth: u32,
-    /// I/Os that the array is given at once; as many as `queue_depth` unless
-    /// said. Only what waits beyond them is ordered by the discipline.
+    /// Number of I/Os in flight to the array. Default `queue_depth`. The discipline orders only the
+    /// I/Os beyond this number.
     pub array_depth: Option<u32>,
-    /// Which of the waiting I/Os the array is given next.
+    /// Discipline for the choice of the next I/O to the array. Default `fcfs`.
     #[serde(default = "fcfs")]
     pub discipline: String,
-    /// Its memory.
+    /// Size of the memory. Default 256MiB.
     #[serde(default = "quarter_gib")]
     pub memory: Bytes,
-    /// Share of the memory that caches reads, 0 to 1.
+    /// Share of the memory that caches reads, 0 to 1. Default 0.5.
     #[serde(default = "half")]
     pub read_share: f64,
-    /// Share of the memory that buffers writes, 0 to 1; what reads leave unless
-    /// said.
+    /// Share of the memory that buffers writes, 0 to 1. Default: the rest.
     pub write_share: Option<f64>,
-    /// Memory is managed in blocks of this size, 512B to 32KiB.
+    /// Block size of the memory, 512B to 32KiB. Default 16KiB.
     #[serde(default = "sixteen_kib")]
     pub block: Bytes,
-    /// Whether a battery keeps the memory when the power fails.
+    /// True if a battery keeps the memory during a power failure. Default true.
     #[serde(default = "yes")]
     pub battery: bool,
-    /// Whether a write completes when it is in memory; only with a battery
-    /// unless said.
+    /// True if a write completes when the data are in memory. Default: the value of `battery`.
     pub write_back: Option<bool>,
-    /// How far it reads ahead of a sequential reader; 0 = not at all.
+    /// Length of read-ahead for a sequential reader; 0 means no read-ahead (default).
     #[serde(default)]
     pub read_ahead: Bytes,
-    /// Reads of a stream, each where the one before ended, before it is read
-    /// ahead of.
+    /// Number of consecutive reads of a stream before read-ahead begins. Default 2.
     #[serde(default = "two")]
     pub sequential_after: u32,
-    /// Sequential readers that it tells apart.
+    /// Number of sequential readers to tell apart. Default 32.
     #[serde(default = "thirty_two")]
     pub streams: u32,
-    /// What the link to the host carries, in 10^6 bytes a second; no limit
-    /// unless said.
+    /// Rate of the link to the host, in 10^6 bytes a second. Default: no limit.
     pub link_mb_per_s: Option<f64>,
-    /// How long its processor is busy with each command.
+    /// Processor time for each command. Default 0.
     #[serde(default)]
     pub command_overhead: Duration,
-    /// When dirty data go to the array.
+    /// Rules of destaging.
     #[serde(default)]
     pub destage: DestageConfig,
 }
 
-/// When dirty data go to the array.
+/// Rules of destaging (writing dirty data to the array).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DestageConfig {
-    /// Above this share of the write buffer, destaging begins whatever else
-    /// there is to do.
+    /// Dirty share of the write buffer above which destaging begins in any case. Default 0.8.
     #[serde(default = "most")]
     pub high_watermark: f64,
-    /// It goes on until no more than this share is dirty.
+    /// Dirty share of the write buffer at which destaging ends. Default 0.5.
     #[serde(default = "half")]
     pub low_watermark: f64,
-    /// It also begins when the host has asked for nothing for so long.
+    /// Idle time of the host before destaging begins as well. Default 50ms.
     #[serde(default = "fifty_ms")]
     pub idle_delay: Duration,
-    /// I/Os with dirty data that are on their way at once.
+    /// Largest number of I/Os with dirty data in flight. Default 16.
     #[serde(default = "sixteen")]
     pub depth: u32,
-    /// Neighbouring dirty blocks are written together within aligned pieces of
-    /// this size; unless said, a full stripe of the array (the chunk times the
-    /// members that hold data), or 1MiB where it has none.
+    /// Size of an aligned piece. Neighbouring dirty blocks in one piece are written together.
+    /// Default: a full stripe of the array (the chunk times the members with data), or 1MiB without
+    /// stripes.
     pub unit: Option<Bytes>,
 }
 
@@ -140,20 +135,19 @@ fn fifty_ms() -> Duration {
     Duration::from_millis(50)
 }
 
-/// What does not change while it runs.
+/// Constant values of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Constants {
     pub(crate) array_depth: u32,
     pub(crate) write_back: bool,
-    /// Occupied blocks above which destaging begins, and dirty ones at which it
-    /// ends.
+    /// Occupied blocks above which destaging begins, and dirty blocks at which destaging ends.
     pub(crate) high_blocks: usize,
     pub(crate) low_blocks: usize,
-    /// Blocks that are destaged together.
+    /// Number of blocks in one destage unit.
     pub(crate) unit_blocks: u64,
 }
 
-/// The same in the units of the layer, checked.
+/// The checked keys in the units of the layer.
 pub(crate) struct Resolved {
     pub(crate) constants: Constants,
     pub(crate) block_sectors: u64,
@@ -164,8 +158,10 @@ pub(crate) struct Resolved {
 }
 
 impl ControllerConfig {
+    /// Checks the keys. `stripe` is the full stripe of the array.
+    ///
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the invalid key.
     pub(crate) fn resolve(&self, stripe: Option<Sectors>) -> Result<Resolved, ConfigError> {
         let array_depth = self.array_depth.unwrap_or(self.queue_depth);
         for (key, depth) in [
@@ -231,7 +227,7 @@ impl ControllerConfig {
         }
     }
 
-    /// Blocks that cache reads, and that buffer writes.
+    /// Returns the number of blocks for reads and for writes.
     fn split(&self, block_sectors: u64) -> Result<(usize, usize), ConfigError> {
         let write_share = self.write_share.unwrap_or(1.0 - self.read_share);
         for (key, share) in [
@@ -329,7 +325,7 @@ impl ControllerConfig {
         }
     }
 
-    /// Blocks of a unit, where `stripe` is the array's full stripe.
+    /// Returns the number of blocks of a unit. `stripe` is the full stripe of the array.
     fn unit_blocks(&self, block_sectors: u64, stripe: Option<Sectors>) -> Result<u64, ConfigError> {
         let Some(unit) = self.destage.unit else {
             let blocks_of = |stripe: Sectors| stripe.0 / block_sectors;
@@ -421,7 +417,7 @@ mod tests {
         };
         assert_eq!(blocks(json!({}), Some(7 * 128)), 28);
         assert_eq!(blocks(json!({}), None), 64);
-        // A stripe that is no whole number of blocks is none for the memory.
+        // A stripe that is not a whole number of blocks is ignored.
         assert_eq!(blocks(json!({}), Some(48)), 64);
         assert_eq!(
             blocks(json!({ "destage": { "unit": "64KiB" } }), Some(7 * 128)),

@@ -16,13 +16,12 @@ use fullstroke_units::{Duration, Lbn, SECTOR_BYTES, Sectors, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A RAID controller above its array, which is its one member.
+/// A RAID controller above an array. The array is the only member.
 ///
 /// - **Events in**: `submit`, `completed`, `wake`.
 /// - **Effects out**: `issue` to the array, `complete`.
 ///
-/// What is inside follows its own timeline: each event first lets everything
-/// happen that was due before.
+/// Internal steps have their own due times. Each event first carries out all steps due before.
 pub struct Controller {
     pub(crate) config: ControllerConfig,
     pub(crate) capacity: Sectors,
@@ -32,25 +31,25 @@ pub struct Controller {
     processor: Resource,
     link: Resource,
     pub(crate) commands: Slots<Command>,
-    /// Commands beyond the depth, in order of arrival.
+    /// Commands beyond the queue depth, in order of arrival.
     outside: VecDeque<u32>,
     held: u32,
-    /// What happens inside, and when; the number keeps the order of those that
-    /// happen at once.
+    /// Due internal steps. The second element is a running number, and keeps steps at the same
+    /// instant in order.
     due: BinaryHeap<Reverse<(Time, u64, u32, Step)>>,
     steps: u64,
     /// Writes whose data wait for room in memory, in order.
     pub(crate) writers: VecDeque<u32>,
-    /// Flushes, and the epoch that each waits for.
+    /// Flushes, each with the last epoch to wait for.
     pub(crate) drains: VecDeque<(u32, u64)>,
     ios: Slots<Io>,
     waiting: Box<dyn ControllerDiscipline>,
     issued: u32,
     position: Lbn,
     pub(crate) destaging: u32,
-    /// Whether destaging goes on until the low watermark.
+    /// True if destaging continues to the low watermark.
     pub(crate) pressed: bool,
-    /// Since when the host has asked for nothing.
+    /// Start of the host's idle time. `None` while a command is inside.
     pub(crate) host_idle_since: Option<Time>,
     idle_since: Option<Time>,
     pub(crate) counts: Counts,
@@ -58,23 +57,23 @@ pub struct Controller {
     below: Gauge,
 }
 
-/// What happens to a command inside the controller.
+/// An internal step of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
-    /// The processor knows what it asks.
+    /// The processor has decoded the command.
     Understood,
-    /// The data of a write have come over the link.
+    /// The data of a write have arrived over the link.
     Arrived,
     /// The data of a read have gone over the link.
     Delivered,
 }
 
 impl Controller {
-    /// A controller of an array of `capacity`, whose full stripe holds `stripe`
-    /// (if it has stripes), with an empty memory.
+    /// Creates a controller with empty memory, above an array of `capacity`. `stripe` is the full
+    /// stripe of the array, if the array has stripes.
     ///
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the invalid key.
     pub fn new(
         config: &ControllerConfig,
         capacity: Sectors,
@@ -119,7 +118,7 @@ impl Controller {
         })
     }
 
-    /// A command gets one of the places, and the processor's attention.
+    /// Accepts a command into the queue, and occupies the processor.
     fn accept(&mut self, slot: u32, now: Time) {
         self.held += 1;
         assert!(
@@ -146,7 +145,7 @@ impl Controller {
         self.due.push(Reverse((time, self.steps, slot, step)));
     }
 
-    /// The data of a read are in memory: they go to the host.
+    /// Sends the data of a read from memory to the host.
     pub(crate) fn deliver(&mut self, slot: u32, now: Time) {
         self.carry(slot, now, Step::Delivered);
     }
@@ -185,7 +184,7 @@ impl Controller {
         }
     }
 
-    /// A command has ended at `now`; its place goes to the next.
+    /// Completes a command at `now`, and accepts the next waiting command.
     pub(crate) fn finish(&mut self, slot: u32, now: Time, out: &mut Out) {
         let mut command = self.commands.take(slot);
         command.waited(now);
@@ -202,7 +201,7 @@ impl Controller {
         }
     }
 
-    /// A command is handed through to the array as it is.
+    /// Passes a command to the array unchanged.
     pub(crate) fn through(&mut self, slot: u32) {
         let request = self.commands[slot].request;
         self.ask(Io::of_command(
@@ -212,25 +211,25 @@ impl Controller {
         ));
     }
 
-    /// The array is to be asked; the I/O's slot.
+    /// Queues an I/O for the array, and returns the slot of the I/O.
     pub(crate) fn ask(&mut self, io: Io) -> u32 {
         let slot = self.ios.keep(io);
         self.waiting.insert(slot, io.request.extent.start);
         slot
     }
 
-    /// Another command waits for what `io` fetches.
+    /// Lets `command` wait for the fetch of `io`.
     pub(crate) fn wait_for(&mut self, io: u32, command: u32) {
         self.commands[command].next_waiter = self.ios[io].waiters;
         self.ios[io].waiters = command;
     }
 
-    /// What the I/O in `slot` reads or writes.
+    /// Returns the extent of the I/O in `slot`.
     pub(crate) fn extent_of(&self, slot: u32) -> fullstroke_contract::Extent {
         self.ios[slot].request.extent
     }
 
-    /// Gives the array as many I/Os as it may have.
+    /// Issues waiting I/Os up to the depth of the array.
     fn dispatch(&mut self, out: &mut Out) {
         while self.issued < self.constants.array_depth
             && let Some(slot) = self.waiting.take(self.position)
@@ -248,9 +247,11 @@ impl Controller {
         }
     }
 
-    /// What follows from an event: data find room, flushes end, destaging
-    /// begins, the array is asked.
+    /// Carries out the consequences of an event: data find room, flushes end, destaging begins,
+    /// I/Os are issued.
     fn settle(&mut self, now: Time, out: &mut Out) {
+        // Absorbed writes may add drains and dirty blocks. Drains and destaging queue I/Os, and
+        // `dispatch` issues these I/Os at the same instant.
         self.absorb(now, out);
         self.end_drains();
         self.destage(now);
@@ -263,7 +264,7 @@ impl Controller {
         };
     }
 
-    /// Lets everything happen that is due until `now`, each at its instant.
+    /// Carries out all steps due until `now`, each at the right instant.
     fn catch_up(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
         self.below = below.gauge(0);
         loop {

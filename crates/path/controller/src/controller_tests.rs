@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 const CAPACITY: Sectors = Sectors(1 << 20);
 
-/// A controller, and an array that answers each I/O when it is told to.
+/// A controller above an array that answers on demand.
 struct Bench {
     controller: Controller,
     out: Out,
@@ -43,7 +43,7 @@ impl Bench {
         }
     }
 
-    /// Submits a request, and lets what is due until then happen before.
+    /// Carries out the due steps, and then submits a request.
     fn submit(
         &mut self,
         microseconds: u64,
@@ -92,7 +92,7 @@ impl Bench {
         }
     }
 
-    /// The array answers the I/O that it was asked first.
+    /// The array answers the oldest I/O.
     fn answer(&mut self, microseconds: u64) -> Extent {
         self.answer_with(microseconds, Status::Done)
     }
@@ -145,7 +145,7 @@ use Operation::{Discard, Flush, Read, Standby, Start, Write};
 
 #[test]
 fn a_write_completes_when_it_is_in_memory_and_is_destaged_when_the_host_is_idle() {
-    // 8 sectors at 4.096 MB/s are a millisecond.
+    // 8 sectors at 4.096 MB/s take one millisecond.
     let mut bench = Bench::new(json!({ "command_overhead": "100us", "link_mb_per_s": 4.096 }));
     let write = bench.submit(0, Write, 0, 8);
     bench.until(2_000);
@@ -177,7 +177,7 @@ fn a_read_of_what_memory_holds_does_not_ask_the_array() {
     bench.submit(7_000, Write, 200, 8);
     let own = bench.submit(7_000, Read, 200, 8);
     assert!(bench.finished(own).is_some() && bench.asked().is_empty());
-    // The write is destaged when the host has been idle.
+    // The write is destaged after the host has been idle.
     bench.until(60_000);
     let counts = bench.controller.counts;
     assert_eq!(
@@ -290,7 +290,7 @@ fn without_a_battery_a_flush_drains_what_completed_before_it() {
     assert!(bench.finished(later).is_some());
     assert_eq!(bench.answer(1_000), Extent::new(0, 8));
     assert_eq!(bench.answer(2_000), Extent::new(4096, 8));
-    // What came later need not be waited for, and is not pressed any more.
+    // The flush need not wait for later writes, and nothing presses the later write any more.
     assert_eq!(
         (bench.asked(), bench.finished(flush)),
         (vec![(Flush, 0, 0)], None)
@@ -347,15 +347,15 @@ fn neighbouring_writes_are_destaged_as_full_stripes() {
         bench.submit(0, Write, start, 32);
     }
     bench.until(60_000);
-    // Two units of 128 sectors: the rest of the second, the end of the first.
+    // Two units of 128 sectors: the rest of the second unit, and the end of the first.
     assert_eq!(bench.asked(), [(Write, 128, 64), (Write, 32, 96)]);
 }
 
-/// The oldest block of a unit is its first, its last or one between: what is written
-/// with it ends with the unit either way.
+/// The oldest block of a unit is the first, the last or a middle block. The destage ends with the
+/// unit in each case.
 #[test]
 fn a_destage_does_not_reach_into_the_next_unit() {
-    // Units of 64 KiB, 128 sectors; all of the first three is dirty.
+    // Units of 64 KiB are 128 sectors. The first three units are dirty.
     for oldest in [0, 64, 96, 128, 224] {
         let mut bench = Bench::new(json!({ "destage": { "unit": "64KiB", "depth": 1 } }));
         bench.submit(0, Write, oldest, 32);
@@ -373,8 +373,8 @@ fn above_the_high_watermark_destaging_begins_and_ends_at_the_low_one() {
         "memory": "320KiB", "destage": { "high_watermark": 0.8, "low_watermark": 0.5, "depth": 2 },
     });
     let mut bench = Bench::new(keys);
-    // The write buffer holds ten blocks of 32 sectors. One command stays, so
-    // that the host is never idle.
+    // The write buffer has ten blocks of 32 sectors. One command stays inside, so the host is never
+    // idle.
     bench.submit(0, Read, 100_000, 8);
     bench.asked.clear();
     for block in 0..8 {
@@ -416,7 +416,7 @@ fn a_sequential_reader_is_read_ahead_of() {
     bench.submit(1_000, Read, 32, 32);
     assert_eq!(bench.asked(), [(Read, 32, 32), (Read, 64, 128)]);
     bench.answer(2_000);
-    // The next one waits for what is being read ahead already.
+    // The next read waits for the running read-ahead.
     let third = bench.submit(2_000, Read, 64, 32);
     bench.answer(2_500);
     assert_eq!(bench.finished(third).unwrap().finished, at(2_500));
@@ -476,7 +476,7 @@ fn what_lies_outside_or_is_discarded_is_the_arrays_affair() {
     bench.submit(3, Discard, 0, 64);
     bench.answer(10);
     bench.until(100_000);
-    // Discarded data are not destaged any more.
+    // Discarded data are not destaged.
     assert!(bench.asked().is_empty());
     assert_eq!(bench.controller.memory.buffered(), 0);
 }

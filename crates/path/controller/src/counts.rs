@@ -1,4 +1,4 @@
-//! What the controller has counted.
+//! Counters of the controller.
 
 use fullstroke_contract::LayerReadings;
 use fullstroke_units::Sectors;
@@ -6,15 +6,15 @@ use fullstroke_units::Sectors;
 /// Totals since the beginning of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Reads of addresses that there are.
+    /// Number of reads of valid addresses.
     pub(crate) reads: u64,
-    /// Those that memory answered at once.
+    /// Number of reads answered from memory at once.
     pub(crate) hits: u64,
-    /// Writes that memory took whole.
+    /// Number of writes taken completely into memory.
     pub(crate) absorbed: u64,
-    /// I/Os that read ahead.
+    /// Number of read-ahead I/Os.
     pub(crate) read_aheads: u64,
-    /// I/Os that write dirty data, and what they write, finished or not.
+    /// Number of I/Os with dirty data, and their sectors, finished or not.
     pub(crate) destages: u64,
     pub(crate) destaged: Sectors,
 }

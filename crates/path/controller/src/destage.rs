@@ -1,4 +1,4 @@
-//! When dirty data go to the array.
+//! Destaging: when dirty data go to the array.
 
 use crate::controller::Controller;
 use crate::io::{Io, Purpose};
@@ -6,7 +6,7 @@ use fullstroke_contract::{Completion, Operation, Status};
 use fullstroke_units::Time;
 
 impl Controller {
-    /// Lets as many dirty pieces go as may be on their way, if it is time.
+    /// Starts destages up to the depth, if destaging is due.
     pub(crate) fn destage(&mut self, now: Time) {
         while self.destaging < self.config.destage.depth && self.is_time_to_destage(now) {
             let Some(extent) = self.memory.take_dirty(self.constants.unit_blocks) else {
@@ -19,7 +19,7 @@ impl Controller {
         }
     }
 
-    /// Somebody waits for it, too much is dirty, or the host is idle.
+    /// True if a command waits for destaging, too many blocks are dirty, or the host is idle.
     fn is_time_to_destage(&mut self, now: Time) -> bool {
         if self.memory.buffered() > self.constants.high_blocks {
             self.pressed = true;
@@ -32,8 +32,8 @@ impl Controller {
         self.pressed || idle || !self.writers.is_empty() || !self.drains.is_empty()
     }
 
-    /// When the host will have been idle long enough, if that lies behind `now`
-    /// and something is dirty.
+    /// Returns when the host will have been idle for the delay. [`Time::NEVER`] if that time is not
+    /// after `now` or no block is dirty.
     pub(crate) fn idle_destage_due(&self, now: Time) -> Time {
         match self
             .host_idle_since
@@ -44,7 +44,7 @@ impl Controller {
         }
     }
 
-    /// The array has answered a destage.
+    /// Ends a destage after the array's answer.
     pub(crate) fn destaged(&mut self, io: &Io, completion: &Completion) {
         assert!(
             self.destaging > 0,

@@ -1,5 +1,5 @@
-//! Which of the controller's I/Os the array is given next. A discipline is one
-//! file and one line in [`REGISTRY`].
+//! Disciplines for the choice of the next I/O to the array. A discipline is one file and one line
+//! in [`REGISTRY`].
 
 mod clook;
 mod fcfs;
@@ -12,26 +12,26 @@ use fullstroke_units::Lbn;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A rule of choice, together with the I/Os that wait under it.
+/// A rule of choice, together with the I/Os waiting under the rule.
 ///
 /// - **In**: [`insert`](ControllerDiscipline::insert).
 /// - **Out**: [`take`](ControllerDiscipline::take), exactly once for each inserted I/O.
 /// - **Getter**: [`len`](ControllerDiscipline::len).
 pub trait ControllerDiscipline: Send {
-    /// Adds the I/O that is kept in `slot` and begins at `start`.
+    /// Adds the I/O in `slot` with the first sector `start`.
     fn insert(&mut self, slot: u32, start: Lbn);
-    /// Removes the slot of the I/O that is next, where the one before ended at
-    /// `position`; `None` if none waits.
+    /// Removes the next I/O and returns the slot. The previous I/O ended at `position`. `None` if
+    /// no I/O waits.
     fn take(&mut self, position: Lbn) -> Option<u32>;
-    /// I/Os that wait.
+    /// Number of waiting I/Os.
     fn len(&self) -> usize;
-    /// Whether none waits.
+    /// True if no I/O waits.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Builds a discipline from its keys.
+/// Function to build a discipline from its keys.
 pub type BuildControllerDiscipline =
     fn(&Keys) -> Result<Box<dyn ControllerDiscipline>, ConfigError>;
 
@@ -43,7 +43,7 @@ pub const REGISTRY: &[Entry<BuildControllerDiscipline>] = &[
     Entry { name: "c-look", summary: clook::SUMMARY, schema: schema_of::<NoKeys>, build: clook::build },
 ];
 
-/// The keys of a discipline that has none.
+/// Keys of a discipline without keys.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NoKeys {}

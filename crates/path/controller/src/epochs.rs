@@ -1,10 +1,9 @@
-//! What a flush has to wait for.
+//! Epochs of dirty blocks, for flushes.
 
 use std::collections::VecDeque;
 
-/// Counts dirty blocks by the flush before which they became dirty. A flush
-/// ends the present epoch, and is over when that epoch and all before it have
-/// no block left.
+/// Counts dirty blocks by epoch. Each flush ends the current epoch. The flush is over when this
+/// epoch and all earlier epochs have no blocks left.
 #[derive(Clone, Debug)]
 pub(crate) struct Epochs {
     first: u64,
@@ -21,19 +20,19 @@ impl Default for Epochs {
 }
 
 impl Epochs {
-    /// A block became dirty; the epoch that it belongs to.
+    /// Counts a new dirty block, and returns the epoch of the block.
     pub(crate) fn enter(&mut self) -> u64 {
         let last = self.blocks.len() - 1;
         self.blocks[last] += 1;
         self.first + last as u64
     }
 
-    /// A block of `epoch` counts once more: a part of it goes before the rest.
+    /// Counts a block of `epoch` once more, because a part of the block is written before the rest.
     pub(crate) fn enter_again(&mut self, epoch: u64) {
         self.blocks[(epoch - self.first) as usize] += 1;
     }
 
-    /// A block of `epoch` is on the medium.
+    /// Removes a block of `epoch` after the write to the array.
     pub(crate) fn leave(&mut self, epoch: u64) {
         self.blocks[(epoch - self.first) as usize] -= 1;
         while self.blocks.len() > 1 && self.blocks[0] == 0 {
@@ -42,7 +41,7 @@ impl Epochs {
         }
     }
 
-    /// Ends the present epoch, and names it.
+    /// Ends the current epoch, and returns its number.
     pub(crate) fn end(&mut self) -> u64 {
         let epoch = self.first + self.blocks.len() as u64 - 1;
         self.blocks.push_back(0);
@@ -53,7 +52,7 @@ impl Epochs {
         epoch
     }
 
-    /// Whether nothing of `epoch` or before is left.
+    /// True if `epoch` and all earlier epochs have no blocks left.
     pub(crate) fn over(&self, epoch: u64) -> bool {
         epoch < self.first
     }

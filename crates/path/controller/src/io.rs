@@ -1,39 +1,39 @@
-//! What the controller asks of the array.
+//! I/Os of the controller to the array.
 
 use crate::block::NONE;
 use fullstroke_contract::{Extent, Hints, Operation, Request, RequestId};
 
-/// An I/O that waits for the array, or is on its way.
+/// An I/O, waiting or in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Io {
     pub(crate) purpose: Purpose,
-    /// What is asked, but for the id.
+    /// Request of the I/O; the id is set at the issue.
     pub(crate) request: Request,
-    /// The first command that waits for what it fetches.
+    /// First command in the wait list for the fetched data.
     pub(crate) waiters: u32,
 }
 
-/// Why the array is asked.
+/// Purpose of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A command's data are fetched into memory.
+    /// Fetch the data of a command into memory.
     Fetch {
-        /// The command's slot.
+        /// Slot of the command.
         command: u32,
     },
-    /// A sequential reader's next data are fetched.
+    /// Read ahead for a sequential reader.
     Ahead,
-    /// A command is handed through.
+    /// Pass a command through to the array.
     Through {
-        /// The command's slot.
+        /// Slot of the command.
         command: u32,
     },
-    /// Dirty data leave memory.
+    /// Write dirty data to the array.
     Destage,
 }
 
 impl Io {
-    /// For a command, which may ask for more than `extent`.
+    /// Creates an I/O for a command. The command may cover more than `extent`.
     pub(crate) fn of_command(purpose: Purpose, request: Request, extent: Extent) -> Io {
         Io {
             purpose,
@@ -46,7 +46,7 @@ impl Io {
         }
     }
 
-    /// On the controller's own account.
+    /// Creates an I/O of the controller's own.
     pub(crate) fn own(purpose: Purpose, operation: Operation, extent: Extent) -> Io {
         let hints = Hints {
             synchronous: false,

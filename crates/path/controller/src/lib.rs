@@ -1,46 +1,42 @@
-//! A hardware RAID controller between host and volume: its queue, its memory,
-//! its link to the host.
+//! A hardware RAID controller between host and volume, with a queue, memory, and a link to the
+//! host.
 //!
-//! A command waits for the controller's processor, and its data for the link.
-//! Reads are answered from memory or fetched from the array; writes are taken
-//! into memory and written later (write-back), or handed through. What the
-//! controller asks of the array waits under a discipline of its own.
+//! A command waits for the controller's processor, and the data of the command wait for the link.
+//! Reads are answered from memory or fetched from the array. Writes are taken into memory and
+//! written later (write-back), or passed through. The controller's I/Os to the array wait under a
+//! discipline of their own.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `config.rs` | what a stack file says about it |
+//! | `config.rs` | the keys in a stack file |
 //! | `controller.rs` | the layer: events in, effects out |
 //! | `reads.rs` | reads: hits, fetches, read-ahead |
 //! | `writes.rs` | writes, flushes and discards |
-//! | `destage.rs` | when dirty data go to the array, and in which pieces |
-//! | `command.rs` | a command of the host, and where its time went |
-//! | `io.rs` | what the controller asks of the array |
-//! | `memory.rs`, `block.rs` | blocks in memory: clean, dirty, on their way |
-//! | `places.rs`, `lists.rs` | how they get and lose their place, and are found |
-//! | `epochs.rs` | what a flush has to wait for |
+//! | `destage.rs` | times and pieces of destages |
+//! | `command.rs` | a command of the host, with the breakdown of its time |
+//! | `io.rs` | I/Os to the array |
+//! | `memory.rs`, `block.rs` | blocks in memory: clean, dirty, on the way |
+//! | `places.rs`, `lists.rs` | allocation, release and search of blocks |
+//! | `epochs.rs` | epochs of dirty blocks, for flushes |
 //! | `resource.rs` | the processor and the link, one user at a time |
 //! | `streams.rs` | sequential readers, found by their addresses |
-//! | `counts.rs` | what is counted, for reports |
-//! | `discipline/` | which I/O the array is given next |
+//! | `counts.rs` | counters for reports |
+//! | `discipline/` | the choice of the next I/O for the array |
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! - A read that is submitted after a write has completed sees that write:
-//!   memory goes before the array, and two writes of one sector are never on
-//!   their way to the array at once.
-//! - Dirty data never exceed their share of memory, and all of them reach the
-//!   array in the end.
-//! - A flush with a battery completes at once, because memory is durable then;
-//!   without one it waits for everything that completed before it, and goes on
-//!   to the array.
+//! - A read after the completion of a write sees the write. Memory goes before the array, and two
+//!   destages of one sector are never in flight at once.
+//! - Dirty data never exceed their share of memory. All dirty data reach the array in the end.
+//! - With a battery, memory is durable, and a flush completes at once. Without a battery, a flush
+//!   waits for all writes completed before, and then goes on to the array.
 //!
-//! Whether the drives keep written data in buffers of their own is said in the
-//! volume (`write_cache = true`);
-//! with a battery they should not, because no flush reaches them.
+//! The key `write_cache = true` of the volume tells if the drives keep written data in their own
+//! buffers. With a battery, the drives should not do so, because no flush reaches the drives.
 //!
-//! A controller's memory is a cache of blocks. Real controllers are silent on
-//! their replacement and destage rules; those here are least recently used, and
-//! oldest first with its dirty neighbours.
+//! The controller's memory is a cache of blocks. Vendors do not publish the replacement and destage
+//! rules of real controllers. This controller replaces the least recently used block. The
+//! controller destages the oldest dirty block first, together with dirty neighbours.
 
 mod block;
 mod command;

@@ -2,7 +2,7 @@
 
 use crate::block::{Block, NONE};
 
-/// A list; the links are in the blocks. A block is in one list at most.
+/// A list, with the links in the blocks. A block is in at most one list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     first: u32,
@@ -17,7 +17,7 @@ impl List {
         length: 0,
     };
 
-    /// The block that has been in it longest.
+    /// Returns the oldest block of the list.
     pub(crate) fn first(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
@@ -37,7 +37,7 @@ impl List {
         self.length += 1;
     }
 
-    /// Takes a block out of the list that it is in.
+    /// Removes a block from the list.
     pub(crate) fn remove(&mut self, blocks: &mut [Block], index: u32) {
         let Block { previous, next, .. } = blocks[index as usize];
         match previous {

@@ -1,7 +1,7 @@
-//! The controller's memory: a table of blocks, clean and dirty.
+//! The controller's memory: a table of clean and dirty blocks.
 //!
-//! Every block is found in constant time, and nothing is allocated once as many
-//! blocks have been in use as the memory holds.
+//! Every block is found in constant time. Once all blocks have been in use, no further memory is
+//! allocated.
 
 use crate::block::{Block, NONE, Span};
 use crate::epochs::Epochs;
@@ -17,11 +17,11 @@ pub(crate) struct Memory {
     pub(crate) write_used: usize,
     pub(crate) blocks: Vec<Block>,
     pub(crate) free: Vec<u32>,
-    /// The first block of each chain; a power of two of them.
+    /// First block of each hash chain. The length is a power of two.
     pub(crate) table: Vec<u32>,
-    /// Blocks of the read cache that may go, the least recently used first.
+    /// Replaceable blocks of the read cache, the least recently used first.
     pub(crate) clean: List,
-    /// Blocks that can be written, the one that became dirty first in front.
+    /// Writable blocks, the block that became dirty first in front.
     dirty: List,
     epochs: Epochs,
 }
@@ -44,12 +44,12 @@ impl Memory {
         }
     }
 
-    /// Blocks of the write buffer in use: dirty, or being written.
+    /// Number of blocks of the write buffer in use: dirty, or being written.
     pub(crate) fn buffered(&self) -> usize {
         self.write_used
     }
 
-    /// Blocks of the write buffer that are free.
+    /// Number of free blocks of the write buffer.
     pub(crate) fn room(&self) -> usize {
         assert!(
             self.write_used <= self.write_blocks,
@@ -60,22 +60,22 @@ impl Memory {
         self.write_blocks - self.write_used
     }
 
-    /// Blocks that could be written now.
+    /// Number of currently writable blocks.
     pub(crate) fn writable(&self) -> usize {
         self.dirty.len()
     }
 
-    /// Ends the epoch of what is dirty now, and names it.
+    /// Ends the epoch of the current dirty blocks, and returns its number.
     pub(crate) fn end_epoch(&mut self) -> u64 {
         self.epochs.end()
     }
 
-    /// Whether all that became dirty in `epoch` or before is with the array.
+    /// True if all blocks of `epoch` or earlier epochs are on the array.
     pub(crate) fn epoch_over(&self, epoch: u64) -> bool {
         self.epochs.over(epoch)
     }
 
-    /// The blocks of an extent, and which of their sectors it covers.
+    /// Returns the blocks of an extent, each with the covered sectors.
     fn pieces(&self, extent: Extent) -> impl Iterator<Item = (u64, Span)> + use<> {
         let size = self.block_sectors;
         let (start, end) = (extent.start.0, extent.end().0);
@@ -98,8 +98,8 @@ impl Memory {
         })
     }
 
-    /// From the first to the last sector of `extent` that is not here; `None`
-    /// if all are.
+    /// Returns the extent from the first to the last missing sector of `extent`. `None` if all
+    /// sectors are in memory.
     pub(crate) fn missing(&self, extent: Extent) -> Option<Extent> {
         let mut found: Option<(u64, u64)> = None;
         for (number, span) in self.pieces(extent) {
@@ -117,13 +117,14 @@ impl Memory {
         found.map(|(start, end)| Extent::new(start, end - start))
     }
 
-    /// The I/O, plus one, that fetches the block of a sector; 0 = none.
+    /// Returns the slot, plus one, of the I/O that fetches the block of a sector; 0 if there is
+    /// none.
     pub(crate) fn fetch_of(&self, sector: u64) -> u32 {
         self.find(sector / self.block_sectors)
             .map_or(0, |index| self.blocks[index as usize].fetch)
     }
 
-    /// The extent was used.
+    /// Records a use of the extent.
     pub(crate) fn touch(&mut self, extent: Extent) {
         for (number, _) in self.pieces(extent) {
             if let Some(index) = self.find(number) {
@@ -136,7 +137,8 @@ impl Memory {
         }
     }
 
-    /// `fetch` brings the extent. What finds no place will not be kept.
+    /// Records the start of a fetch of the extent by the I/O `fetch`. Sectors without a place in
+    /// memory will not be kept.
     pub(crate) fn begin_fetch(&mut self, extent: Extent, fetch: u32) {
         for (number, _) in self.pieces(extent) {
             let Some(index) = self.find(number).or_else(|| self.place_for_read(number)) else {
@@ -152,8 +154,8 @@ impl Memory {
         }
     }
 
-    /// `fetch` has brought the extent, or (if not `done`) could not. Blocks that
-    /// were written over past the controller no longer wait for it.
+    /// Records the end of the I/O `fetch`; `done` is false if the fetch failed. A block forgotten
+    /// since then no longer waits for the fetch.
     pub(crate) fn end_fetch(&mut self, extent: Extent, fetch: u32, done: bool) {
         for (number, span) in self.pieces(extent) {
             let Some(index) = self.find(number) else {
@@ -172,9 +174,8 @@ impl Memory {
         }
     }
 
-    /// Takes the part of `extent` from its sector `from` on, block by block, as
-    /// far as there is room; the sector (from the extent's start) at which it
-    /// stopped.
+    /// Takes the part of `extent` from sector `from` on into memory, block by block, while there is
+    /// room. Returns the number of sectors of `extent` taken so far.
     pub(crate) fn write(&mut self, extent: Extent, from: u64) -> u64 {
         assert!(
             from <= extent.sectors.0,
@@ -208,9 +209,8 @@ impl Memory {
         true
     }
 
-    /// What is written to the array next: the block that has been dirty longest,
-    /// and its neighbours within an aligned unit of `unit_blocks`. It counts as
-    /// on its way from now on.
+    /// Takes the next dirty data to write: the oldest dirty block, with dirty neighbours within an
+    /// aligned unit of `unit_blocks`. The data count as on the way from now on.
     pub(crate) fn take_dirty(&mut self, unit_blocks: u64) -> Option<Extent> {
         let oldest = self.dirty.first()?;
         let number = self.blocks[oldest as usize].number;
@@ -264,8 +264,8 @@ impl Memory {
         span
     }
 
-    /// The array has what [`take_dirty`](Memory::take_dirty) gave, or (if not
-    /// `done`) has lost it.
+    /// Records that the array has written the data of [`take_dirty`](Memory::take_dirty), or has
+    /// lost them if `done` is false.
     pub(crate) fn written(&mut self, extent: Extent, done: bool) {
         for (number, _) in self.pieces(extent) {
             let Some(index) = self.find(number) else {
@@ -276,6 +276,8 @@ impl Memory {
                 continue;
             }
             if !done {
+                // The array has older data of these sectors than memory, and the write was lost.
+                // Only sectors that are dirty again stay valid.
                 block.valid &= !block.writing | block.dirty;
             }
             block.writing = 0;
@@ -288,9 +290,10 @@ impl Memory {
         }
     }
 
-    /// What is here of the extent no longer counts, and what is being fetched
-    /// of it will not be kept.
+    /// Drops the extent from memory. Running fetches of the extent will not be kept.
     pub(crate) fn forget(&mut self, extent: Extent) {
+        // A discard can cover the whole array. Visiting the blocks in memory is then faster than
+        // visiting the blocks of the extent.
         if extent.sectors.0 / self.block_sectors > self.blocks.len() as u64 {
             for index in 0..self.blocks.len() {
                 let number = self.blocks[index].number;

@@ -48,7 +48,7 @@ fn a_write_is_taken_as_far_as_there_is_room() {
     assert_eq!(write(&mut memory, 4, 20), 12);
     assert_eq!((memory.buffered(), memory.room()), (2, 0));
     assert_eq!(memory.take_dirty(64), Some(Extent::new(4, 12)));
-    // On its way it is still in the buffer.
+    // Data on the way to the array still occupy the buffer.
     assert_eq!(memory.write(Extent::new(4, 20), 12), 12);
     memory.written(Extent::new(4, 12), true);
     assert_eq!(memory.write(Extent::new(4, 20), 12), 20);

@@ -1,11 +1,11 @@
-//! How blocks get their place in memory, lose it, and are found.
+//! Allocation, release and search of blocks in memory.
 
 use crate::block::{Block, NONE};
 use crate::memory::Memory;
 
 impl Memory {
-    /// A block of the write buffer that holds nothing dirty any more goes to the
-    /// read cache, if that has a place for it.
+    /// Moves a block without dirty data from the write buffer to the read cache, if the read cache
+    /// has room. Otherwise releases the block.
     pub(crate) fn turn_clean(&mut self, index: u32) {
         self.write_used -= 1;
         let fetched = self.blocks[index as usize].fetch != 0;
@@ -20,7 +20,7 @@ impl Memory {
         }
     }
 
-    /// A block of the read cache without data goes.
+    /// Releases a block of the read cache without data.
     pub(crate) fn drop_if_empty(&mut self, index: u32) {
         if self.blocks[index as usize].valid == 0 {
             self.clean.remove(&mut self.blocks, index);
@@ -29,8 +29,8 @@ impl Memory {
         }
     }
 
-    /// Whether the read cache has a place; the least recently used block goes
-    /// for it.
+    /// Makes room for a block in the read cache by releasing the least recently used block. Returns
+    /// false if no block can go.
     fn make_room_for_read(&mut self) -> bool {
         if self.read_used < self.read_blocks {
             return true;
@@ -44,7 +44,7 @@ impl Memory {
         true
     }
 
-    /// A new block of the read cache, still without data.
+    /// Adds an empty block to the read cache. `None` if there is no room.
     pub(crate) fn place_for_read(&mut self, number: u64) -> Option<u32> {
         if !self.make_room_for_read() {
             return None;
@@ -55,8 +55,8 @@ impl Memory {
         Some(index)
     }
 
-    /// The block of the write buffer with this number, which may be new there;
-    /// `None` if there is no room.
+    /// Returns the block of the write buffer with this number, newly allocated if necessary. `None`
+    /// if there is no room.
     pub(crate) fn place_for_write(&mut self, number: u64) -> Option<u32> {
         let known = self.find(number);
         if let Some(index) = known.filter(|&index| self.blocks[index as usize].is_buffered()) {
@@ -77,6 +77,8 @@ impl Memory {
     }
 
     fn chain_of(&self, number: u64) -> usize {
+        // Fibonacci hashing: 2^64 divided by the golden ratio spreads neighbouring numbers over the
+        // chains.
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> (64 - self.table.len().trailing_zeros())) as usize
     }
@@ -109,7 +111,7 @@ impl Memory {
         index
     }
 
-    /// Takes a block that is in no list out of the table.
+    /// Removes a block from the table. The block must be in no list.
     fn release(&mut self, index: u32) {
         let Block {
             number,

@@ -1,6 +1,5 @@
-//! A controller under random commands, above an array that answers in any
-//! order. Every write has a version, and the model knows which version of each
-//! sector memory and medium hold.
+//! A controller under random commands, above an array that answers in any order. Each write has a
+//! version. The model knows the version of each sector in memory and on the medium.
 
 use super::*;
 use fullstroke_contract::{Breakdown, Cx, Effect, Extent, Port, Status};
@@ -19,7 +18,7 @@ struct Ask {
     sectors: u64,
 }
 
-/// A write of the host; its version is its number.
+/// A write of the host. The version is the number of the write.
 #[derive(Clone, Copy, Debug)]
 struct Written {
     extent: Extent,
@@ -27,7 +26,7 @@ struct Written {
     completed: Option<Time>,
 }
 
-/// An I/O on its way, and the versions that it carries, or brings.
+/// An I/O in flight, with the versions of its sectors.
 struct OnItsWay {
     due: Time,
     submitted: Time,
@@ -53,8 +52,8 @@ fn contains(extent: Extent, sector: u64) -> bool {
 }
 
 impl Model {
-    /// The version of a sector that memory took last: of writes that have
-    /// completed, and of the one that is being taken.
+    /// Returns the version of a sector that memory took last. Completed writes count, and so does
+    /// the write being taken.
     fn taken(&self, sector: u64) -> usize {
         let completed = self
             .writes
@@ -137,7 +136,7 @@ impl Model {
         );
         match request.operation {
             Operation::Write => self.medium[start..end].copy_from_slice(&versions),
-            // It may have read early or late.
+            // The array may have read early or late.
             Operation::Read if self.random.chance(0.5) => {
                 versions.copy_from_slice(&self.medium[start..end])
             }
@@ -160,7 +159,7 @@ impl Model {
         self.after(due, brought);
     }
 
-    /// Follows what the controller has done, and checks it.
+    /// Follows the effects of the controller, and checks the invariants.
     fn after(&mut self, now: Time, brought: Option<(Extent, Vec<usize>)>) {
         self.effects(now);
         assert!(
@@ -202,7 +201,7 @@ impl Model {
         }
     }
 
-    /// Whoever reads the sector now sees every write that has completed.
+    /// Checks that a read of the sector now sees every completed write.
     fn check_fresh(&self, sector: u64) {
         let seen = self.memory[sector as usize].unwrap_or(self.medium[sector as usize]);
         let seen_until = match self.writes.get(&seen) {
@@ -361,7 +360,7 @@ proptest! {
         let Some(mut model) = model(&config, seed, true) else { return Err(TestCaseError::reject("refused")) };
         model.run(&asks);
         prop_assert_eq!(model.completed, asks.len());
-        // Everything is destaged in the end.
+        // All dirty data are destaged in the end.
         prop_assert_eq!(model.controller.memory.buffered(), 0);
         model.memory.fill(None);
         (0..CAPACITY).for_each(|sector| model.check_fresh(sector));

@@ -7,7 +7,7 @@ use fullstroke_contract::{Completion, Extent, Operation, Out, Status};
 use fullstroke_units::Time;
 
 impl Controller {
-    /// A read is known: it is answered, or its data are fetched.
+    /// Serves a read: answers from memory, or fetches the data.
     pub(crate) fn read(&mut self, slot: u32, now: Time) {
         let extent = self.commands[slot].request.extent;
         self.counts.reads += 1;
@@ -19,8 +19,8 @@ impl Controller {
         }
     }
 
-    /// Whether a read is answered from memory. If not, what it misses is being
-    /// fetched, by an I/O of its own or by one that is on its way.
+    /// Answers a read from memory and returns true. Otherwise fetches the missing data with a new
+    /// I/O, or waits for a running I/O, and returns false.
     fn look_up(&mut self, slot: u32, now: Time) -> bool {
         let request = self.commands[slot].request;
         let Some(missing) = self.memory.missing(request.extent) else {
@@ -52,8 +52,8 @@ impl Controller {
         }
     }
 
-    /// A fetch has ended. Its own command has its data; those that waited for
-    /// it look again.
+    /// Ends a fetch. The command of the fetch has its data, and waiting commands look into memory
+    /// again.
     pub(crate) fn fetched(
         &mut self,
         slot: u32,
@@ -73,8 +73,8 @@ impl Controller {
                 self.finish(command, now, out)
             }
         }
-        // The last that came is the first of the chain; they are turned round,
-        // so that they look in the order in which they came.
+        // The chain begins with the last waiter. The chain is reversed, so that the waiters look in
+        // order of arrival.
         let mut turned = NONE;
         let mut waiter = io.waiters;
         while waiter != NONE {
@@ -86,6 +86,8 @@ impl Controller {
         while turned != NONE {
             let next = self.commands[turned].next_waiter;
             self.commands[turned].next_waiter = NONE;
+            // The waiter looks again, because the fetch may have failed or the data may have been
+            // dropped.
             self.look_up(turned, now);
             turned = next;
         }

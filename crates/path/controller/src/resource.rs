@@ -1,14 +1,14 @@
-//! The processor and the link: one user at a time, in order of asking.
+//! The processor and the link: one user at a time, in the order of the requests.
 
 use fullstroke_units::{Duration, Time};
 
-/// A resource that is used by one command after another.
+/// A resource used by one command after another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resource {
     free: Time,
 }
 
-/// When a use begins and ends.
+/// Begin and end of a use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) begins: Time,
@@ -18,10 +18,11 @@ pub(crate) struct Use {
 impl Resource {
     pub(crate) const FREE: Resource = Resource { free: Time::ZERO };
 
-    /// The next use, asked for at `now`; askers come in order of time.
+    /// Returns the next use after a request at `now`. Requests must come in order of time.
     pub(crate) fn take(&mut self, now: Time, span: Duration) -> Use {
         let begins = self.free.max(now);
-        // A queue of users of a link of a byte a year may end after every run.
+        // A queue of users of a very slow link, such as one byte a year, may end after every run.
+        // The addition is therefore capped.
         self.free = begins.capped_add(span);
         Use {
             begins,

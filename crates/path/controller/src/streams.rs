@@ -3,21 +3,20 @@
 use fullstroke_contract::Extent;
 use fullstroke_units::Sectors;
 
-/// A reader that may be sequential.
+/// A possibly sequential reader.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    /// Where its next read would begin.
+    /// Start address of the next sequential read.
     next: u64,
-    /// Reads so far, each where the one before ended.
+    /// Number of consecutive reads so far.
     reads: u32,
-    /// What was read ahead ends here.
+    /// End of the data read ahead.
     ahead: u64,
-    /// The tick of its last read.
+    /// Tick of the last read.
     used: u64,
 }
 
-/// The readers seen last. Looking one up goes through all of them: they are a
-/// few dozen.
+/// The readers seen last. A search visits all readers, because there are only a few dozen.
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
     streams: Vec<Stream>,
@@ -28,7 +27,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Room for `count` readers of a volume of `capacity`.
+    /// Creates room for `count` readers of a volume of `capacity`.
     pub(crate) fn new(
         count: u32,
         sequential_after: u32,
@@ -44,8 +43,8 @@ impl Streams {
         }
     }
 
-    /// A read has come; what should be read ahead of it, if anything. As long
-    /// as half of what was read ahead is left, nothing more is.
+    /// Records a read, and returns the extent to read ahead. While half of the data read ahead is
+    /// left, no further read-ahead begins.
     pub(crate) fn observe(&mut self, read: Extent) -> Option<Extent> {
         if self.read_ahead == 0 {
             return None;
@@ -97,7 +96,7 @@ mod tests {
             streams.observe(Extent::new(108, 8)),
             Some(Extent::new(116, 64))
         );
-        // More only when half of it is used up.
+        // Further read-ahead begins only after half of the data is used up.
         for read in 0..3 {
             assert_eq!(streams.observe(Extent::new(116 + 8 * read, 8)), None);
         }

@@ -6,7 +6,7 @@ use fullstroke_contract::{Completion, Extent, Operation, Out, Request};
 use fullstroke_units::Time;
 
 impl Controller {
-    /// The data of a write have come: they wait for room in memory, or go
+    /// Handles the arrived data of a write: the write waits for room in memory, or is passed
     /// through.
     pub(crate) fn write(&mut self, slot: u32) {
         if self.constants.write_back {
@@ -16,8 +16,8 @@ impl Controller {
         }
     }
 
-    /// Takes waiting writes into memory, in order, as far as there is room; a
-    /// write larger than the room is taken piece by piece.
+    /// Takes waiting writes into memory, in order, while there is room. A write larger than the
+    /// room is taken piece by piece.
     pub(crate) fn absorb(&mut self, now: Time, out: &mut Out) {
         while let Some(&slot) = self.writers.front() {
             let Request { extent, hints, .. } = self.commands[slot].request;
@@ -36,8 +36,8 @@ impl Controller {
         }
     }
 
-    /// With a battery, memory is durable: a flush has nothing to do. Without,
-    /// it waits for what is dirty, and goes on to the array.
+    /// Serves a flush. With a battery, memory is durable, and the flush completes at once. Without
+    /// a battery, the flush waits for dirty data and goes on to the array.
     pub(crate) fn flush(&mut self, slot: u32, now: Time, out: &mut Out) {
         match (self.constants.write_back, self.config.battery) {
             (true, true) => self.finish(slot, now, out),
@@ -46,14 +46,14 @@ impl Controller {
         }
     }
 
-    /// The command waits for what is dirty, and goes on to the array.
+    /// Lets a command wait until all current dirty data are on the array. The command then goes on
+    /// to the array.
     pub(crate) fn drain(&mut self, slot: u32) {
         let epoch = self.memory.end_epoch();
         self.drains.push_back((slot, epoch));
     }
 
-    /// Commands before which all dirty data had to be with the array, and are, go
-    /// there themselves.
+    /// Passes on commands whose dirty data are on the array.
     pub(crate) fn end_drains(&mut self) {
         while let Some(&(slot, epoch)) = self.drains.front()
             && self.memory.epoch_over(epoch)
@@ -63,8 +63,7 @@ impl Controller {
         }
     }
 
-    /// The array is asked what the host asks of all, or to flush a write that is
-    /// forced.
+    /// Passes a whole-array command to the array. For a forced write, sends a flush.
     pub(crate) fn pass(&mut self, slot: u32) {
         let command = self.commands[slot].request;
         let operation = if command.operation.is_of_all() {
@@ -88,8 +87,8 @@ impl Controller {
         self.through(slot);
     }
 
-    /// The array has answered what was handed through. What memory holds of a
-    /// write, or is fetching, may be older than it, and is forgotten.
+    /// Ends a command after its pass through the array. After a write, memory or running fetches
+    /// may have older data, so these data are dropped.
     pub(crate) fn went_through(
         &mut self,
         slot: u32,

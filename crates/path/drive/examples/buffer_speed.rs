@@ -1,6 +1,5 @@
-//! What a request costs on a drive with few and with many segments, in
-//! nanoseconds of this machine: `cargo run --release -p fullstroke-drive
-//! --example buffer_speed`.
+//! Measures the machine time of one request on drives with few and with many segments, in
+//! nanoseconds: `cargo run --release -p fullstroke-drive --example buffer_speed`.
 
 #![expect(
     clippy::disallowed_methods,
@@ -31,7 +30,7 @@ fn model(segments: u32, change: &[(&str, toml::Value)]) -> Model {
     Model::new(config).expect("the library's drives are sound")
 }
 
-/// Nanoseconds a request, one after the other, addresses from `next`.
+/// Returns nanoseconds per request. Requests come one after the other, with addresses from `next`.
 fn measure(model: &Model, operation: Operation, mut next: impl FnMut() -> u64) -> f64 {
     let mut drive = model.drive().expect("the library's drives are sound");
     let (mut out, mut now, mut began) = (Out::new(), Time::ZERO, Instant::now());

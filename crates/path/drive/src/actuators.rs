@@ -1,5 +1,5 @@
-//! A drive with several arms: each serves its share of the addresses with a
-//! queue, a buffer and heads of its own.
+//! A drive with several arms. Each arm serves a share of the addresses with a separate queue,
+//! buffer and heads.
 
 use crate::geometry::Geometry;
 use fullstroke_contract::{
@@ -9,33 +9,33 @@ use fullstroke_contract::{
 use fullstroke_units::{Cylinder, Lbn, Sectors, Time};
 use std::sync::Arc;
 
-/// What stands before several arms: arm `n`, at lower port `n`, has the `n`th
-/// share of the addresses. What they count is the drive's.
+/// The layer above several arms. Arm `n`, at lower port `n`, has the `n`th share of the addresses.
+/// The counters of the arms count for the drive.
 ///
 /// - **Events in**: `submit`, `completed`.
 /// - **Effects out**: `issue`, `complete`.
 /// - **Getter**: `gauge`.
 pub struct MultiActuator {
     arms: usize,
-    /// Addresses of each arm.
+    /// Number of addresses of each arm.
     share: Sectors,
     slots: Slots<Slot>,
-    /// Parts that arms have.
+    /// Number of request parts in flight at the arms.
     parts: u32,
     idle_since: Time,
 }
 
-/// A request of which parts may be with several arms.
+/// A request, possibly split over several arms.
 #[derive(Clone, Copy)]
 struct Slot {
     id: RequestId,
     parts_left: u32,
-    /// The part that finished last so far.
+    /// Completion of the part with the latest end so far.
     last: Completion,
 }
 
 impl MultiActuator {
-    /// Before `arms` arms with `share` addresses each, in order.
+    /// Creates the layer above `arms` arms. Each arm has `share` addresses, in order.
     pub(crate) fn new(arms: usize, share: Sectors) -> MultiActuator {
         MultiActuator {
             arms,
@@ -46,7 +46,7 @@ impl MultiActuator {
         }
     }
 
-    /// The arms that a request concerns, the last one included.
+    /// Returns the first and the last arm of a request.
     fn concerned(&self, request: &Request) -> (usize, usize) {
         if request.operation.is_of_all() {
             return (0, self.arms - 1);
@@ -56,7 +56,7 @@ impl MultiActuator {
         (arm(start), arm(end.max(start + 1) - 1))
     }
 
-    /// What arm `arm` has of `extent`, in its own addresses.
+    /// Returns the part of `extent` on arm `arm`, in the addresses of the arm.
     fn part(&self, arm: usize, extent: Extent) -> Extent {
         debug_assert!(arm < self.arms, "there is no arm {arm} among {}", self.arms);
         let base = self.share.0 * arm as u64;
@@ -134,7 +134,7 @@ impl Node for MultiActuator {
         Wake::NEVER
     }
 
-    /// The arm shown with it is the first.
+    /// The head position in the gauge is cylinder 0, whatever the arms do.
     fn gauge(&self) -> Gauge {
         let idle_since = (self.parts == 0).then_some(self.idle_since);
         Gauge {
@@ -145,7 +145,7 @@ impl Node for MultiActuator {
     }
 }
 
-/// How addresses lie on a drive of several arms of equal geometry.
+/// The track table of a drive with several arms of equal geometry.
 pub(crate) struct Shares {
     pub(crate) geometry: Arc<Geometry>,
     pub(crate) actuators: u32,

@@ -1,8 +1,8 @@
-//! The arm of a drive: where its heads are, how far the medium has turned, until
-//! when it is taken, and what it has done.
+//! The arm of a drive: position of the heads, rotation of the medium, end of the current work, and
+//! totals of the work done.
 //!
-//! Whatever moves heads goes through it: requests, read-ahead and destaging. So
-//! the time in which it worked is exact, whoever it worked for.
+//! Every movement of the heads goes through the arm: requests, read-ahead and destaging. Therefore
+//! the busy time is exact for all kinds of work.
 
 use crate::geometry::Position;
 use crate::mechanics::{Access, Feed, Head, Mechanics, Piece};
@@ -12,60 +12,59 @@ use fullstroke_units::{Angle, Cylinder, Duration, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// An arm, and its time until now.
+/// An arm with the work done so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Arm {
     mechanics: Arc<Mechanics>,
     head: Head,
-    /// It is with the medium until then.
+    /// End of the arm's current work on the medium.
     free: Time,
     work: Work,
-    /// Up to here its time is in `work.busy`.
+    /// Time up to which `work.busy` counts.
     counted: Time,
-    /// The times in which it is taken, from begin to end and in order, of which some lies ahead: what it
-    /// does is counted when it is planned.
+    /// Busy intervals, in order, from begin to end, that reach into the future. Work is counted
+    /// when the arm plans the work.
     planned: VecDeque<(Time, Time)>,
-    /// Where the platters stand still, or will again turn.
+    /// Standing platters. `None` while the platters turn.
     rest: Option<Rest>,
     spin_up: Duration,
-    /// When its heads leave the medium, if they do.
+    /// Idle states with unloaded heads. `None` if the drive never unloads the heads.
     unloading: Option<Unloading>,
-    /// Somebody needs heads that were unloaded: they are back then.
+    /// Time when unloaded heads are back on the medium, once a request needs the heads.
     back: Option<Time>,
-    /// What its time costs, if that is known.
+    /// Energy meter. `None` if the watts are not known.
     meter: Option<Box<Meter>>,
-    /// They turn again from then on, and nobody was told.
+    /// Time when the platters last reached full speed, until a notice goes out.
     turned: Option<Time>,
-    /// Somebody needed them again then.
+    /// Time when the platters last began to start.
     wanted: Time,
 }
 
-/// Platters that do not turn.
+/// Platters that stand still.
 #[derive(Clone, Copy, Debug)]
 struct Rest {
     since: Time,
-    /// What stands under the heads.
+    /// Angle under the heads while the platters stand.
     angle: Angle,
-    /// They turn again from then on: somebody needs them.
+    /// Time when the platters turn again. `None` while no request needs the platters.
     ready: Option<Time>,
 }
 
-/// What an arm has done since time 0.
+/// Work of an arm since time 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Work {
-    /// Time in which it was taken: commands' overheads before it moves, and all
-    /// of the following.
+    /// Busy time: command overheads before the arm moves, seek, rotation and transfer.
     pub(crate) busy: Duration,
-    /// Movement, head switches, settling.
+    /// Time of movement, head switches and settling.
     pub(crate) seek: Duration,
     /// Rotational latency.
     pub(crate) rotation: Duration,
-    /// Sectors passing.
+    /// Time in which sectors pass under the heads.
     pub(crate) transfer: Duration,
 }
 
 impl Arm {
-    /// At rest at time 0, its heads at cylinder 0, surface 0.
+    /// Creates an arm at rest at time 0, with the heads at cylinder 0, surface 0.
     pub(crate) fn new(mechanics: &Arc<Mechanics>, phase: Angle, power: &Power) -> Arm {
         Arm {
             rest: None,
@@ -87,19 +86,20 @@ impl Arm {
         }
     }
 
-    /// What moves.
+    /// Returns the moving parts.
     #[inline]
     pub(crate) fn mechanics(&self) -> &Mechanics {
         &self.mechanics
     }
 
-    /// Where the heads stand.
+    /// Returns the position of the heads.
     #[inline]
     pub(crate) fn head(&self) -> Head {
         self.head
     }
 
-    /// When it can leave the medium for a request that comes, or came, at `now`.
+    /// Returns when the arm can leave the medium for a request of time `now`. Spin-up and loading
+    /// of the heads are included.
     #[inline]
     pub(crate) fn free_from(&self, now: Time) -> Time {
         let free = self.free.max(now);
@@ -113,7 +113,8 @@ impl Arm {
         }
     }
 
-    /// The same for a request that comes now, and needs it: what is not there begins to come back.
+    /// Does the same as [`free_from`](Arm::free_from) for a request that needs the arm now.
+    /// Standing platters start, and unloaded heads come back.
     #[inline]
     pub(crate) fn needed(&mut self, now: Time) -> Time {
         if self.is_away() {
@@ -122,7 +123,7 @@ impl Arm {
         self.free_from(now)
     }
 
-    /// When the heads are on the medium that are needed from `from` on.
+    /// Returns when the heads are on the medium, if work needs the heads from `from` on.
     #[inline(never)]
     fn loaded_from(&self, from: Time) -> Time {
         match (self.back, self.unloading) {
@@ -132,18 +133,18 @@ impl Arm {
         }
     }
 
-    /// Whether platters or heads may have to come back before it works.
+    /// True if platters or heads may have to come back before the next access.
     #[inline]
     pub(crate) fn is_away(&self) -> bool {
         self.rest.is_some() || self.unloading.is_some()
     }
 
-    /// Whether the platters do not turn.
+    /// True if the platters do not turn.
     pub(crate) fn rests(&self) -> bool {
         self.rest.is_some()
     }
 
-    /// The platters, which turn until `last`, stand still from `since` on.
+    /// Stops the platters. The platters turn until `last` and stand from `since` on.
     pub(crate) fn stop(&mut self, last: Time, since: Time) {
         assert!(
             self.rest.is_none() && last <= since,
@@ -162,7 +163,7 @@ impl Arm {
         }
     }
 
-    /// Somebody needs the platters, and the heads on them, from `now` on.
+    /// Starts standing platters and loads unloaded heads, because work needs them from `now` on.
     pub(crate) fn start(&mut self, now: Time) {
         let ready = self.free_from(now);
         match &mut self.rest {
@@ -172,8 +173,8 @@ impl Arm {
         }
     }
 
-    /// The platters have started for what begins at `now`, or earlier. They turn
-    /// on from the angle at which they stood.
+    /// Ends the standstill of platters that have started for work at `now` or earlier. The platters
+    /// turn on from the angle at which they stood.
     pub(crate) fn turn(&mut self, now: Time) {
         let Some(Rest {
             since,
@@ -199,23 +200,24 @@ impl Arm {
         }
     }
 
-    /// Since when the platters turn again, once they do at `now`, and once.
+    /// Returns the time since which the platters turn again, if that time has come by `now`.
+    /// Returns each start once.
     pub(crate) fn take_turned(&mut self, now: Time) -> Option<Time> {
         self.turned.take_if(|at| *at <= now)
     }
 
-    /// When platters began to start last.
+    /// Returns when the platters last began to start.
     pub(crate) fn turns_since(&self) -> Time {
         self.wanted
     }
 
-    /// What it has done, and will have done with all that is planned.
+    /// Returns the work done, including all planned work.
     pub(crate) fn work(&self) -> Work {
         self.work
     }
 
-    /// Time in which it was taken until `now`, which is not before the last event, with what it has
-    /// read `ahead` from begin to end and its work does not know yet.
+    /// Returns the busy time until `now`. `now` must not lie before the last event. `ahead` is an
+    /// interval of read-ahead that `work` does not include yet.
     pub(crate) fn busy(&self, now: Time, ahead: Option<(Time, Time)>) -> Duration {
         let left = self
             .planned
@@ -233,13 +235,13 @@ impl Arm {
         self.work.busy - left + read
     }
 
-    /// It is with the medium until `end`.
+    /// Keeps the arm with the medium until `end`.
     pub(crate) fn keep_until(&mut self, end: Time) {
         self.free = self.free.max(end);
     }
 
-    /// It is taken by a command from `begin` to `end`; what overlaps is counted once. While the
-    /// platters stand, that concerns the electronics alone.
+    /// Occupies the arm with a command from `begin` to `end`. Overlapping time counts once. While
+    /// the platters stand, a command costs the electronics time but the arm no energy.
     #[inline]
     pub(crate) fn take(&mut self, begin: Time, end: Time) {
         self.count(begin, end);
@@ -261,7 +263,7 @@ impl Arm {
         }
     }
 
-    /// It is taken from `begin` to `end`.
+    /// Adds the interval from `begin` to `end` to the busy time.
     #[inline]
     fn count(&mut self, begin: Time, end: Time) {
         let begin = begin.max(self.counted);
@@ -277,10 +279,11 @@ impl Arm {
                 _ => self.planned.push_back((begin, end)),
             }
         }
+        // The arm has work, so the heads are back on the medium from now on.
         self.back = None;
     }
 
-    /// It reads ahead, of which its work knows whole sectors.
+    /// Books read-ahead in the energy meter. `work` counts whole sectors only.
     #[inline]
     pub(crate) fn meter_ahead(&mut self, state: PowerState, begin: Time, end: Time) {
         if let Some(meter) = &mut self.meter {
@@ -288,7 +291,8 @@ impl Arm {
         }
     }
 
-    /// What its work cost until `now`, if that is known; `ahead` books what it is reading meanwhile.
+    /// Returns the energy until `now`. `None` if the watts are not known. `ahead` books the current
+    /// read-ahead.
     pub(crate) fn power(
         &self,
         now: Time,
@@ -306,7 +310,7 @@ impl Arm {
         Some(meter.reading(now, stand))
     }
 
-    /// Nothing is planned any more before `now`.
+    /// Drops planned intervals ending by `now`.
     #[inline]
     pub(crate) fn passed(&mut self, now: Time) {
         while self.planned.front().is_some_and(|&(_, end)| end <= now) {
@@ -329,7 +333,7 @@ impl Arm {
         self.access_fed(now, extent, position, write, None, |_| {})
     }
 
-    /// The same as [`Mechanics::access_fed`].
+    /// Carries out an access as [`Mechanics::access_fed`] does, and counts the work.
     #[inline]
     pub(crate) fn access_fed(
         &mut self,
@@ -354,7 +358,7 @@ impl Arm {
         access
     }
 
-    /// Moves to `cylinder` without transferring anything; how long that takes.
+    /// Moves the arm to `cylinder` without a transfer and returns the time for the movement.
     pub(crate) fn visit(&mut self, cylinder: Cylinder) -> Duration {
         debug_assert!(
             cylinder.0 < self.mechanics.geometry().cylinders(),
@@ -371,8 +375,8 @@ impl Arm {
         time
     }
 
-    /// Its heads, which left their track at `since`, have landed at `position`
-    /// to read.
+    /// Books a landing for read-ahead. The heads left their track at `since` and landed at `landed`
+    /// on the track of `position`.
     pub(crate) fn lands(&mut self, since: Time, landed: Time, position: &Position) {
         self.head = self.head.reading(position);
         self.work.seek += landed.since(since);
@@ -382,8 +386,8 @@ impl Arm {
         }
     }
 
-    /// Sectors pass under the heads, which have waited for them since `since`,
-    /// from `start` to `end`.
+    /// Books sectors passing under the heads from `start` to `end`. The heads have waited for these
+    /// sectors since `since`.
     pub(crate) fn passes(&mut self, since: Time, start: Time, end: Time) {
         self.work.rotation += start.since(since);
         self.work.transfer += end.since(start);
@@ -395,7 +399,7 @@ impl Arm {
     }
 }
 
-/// When platters began to start that turn from `ready` on.
+/// Returns when platters began to start, if they turn from `ready` on.
 fn started(ready: Time, spin_up: Duration) -> Time {
     if ready == Time::NEVER {
         ready

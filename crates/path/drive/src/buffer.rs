@@ -1,9 +1,8 @@
-//! The buffer of a drive: segments of read and written data, read-ahead, and
-//! write-back.
+//! The buffer of a drive: segments of read and written data, read-ahead, and write-back.
 //!
-//! What the drive does by itself between requests, read-ahead and destaging, is
-//! worked out when it matters: [`Buffer::catch_up`] lets it run up to an
-//! instant. The rules are set out in VALIDATION.md, with what each is worth.
+//! Between requests the drive reads ahead and destages. This work is computed late, when a result
+//! matters: [`Buffer::catch_up`] lets the work run up to an instant. VALIDATION.md states the rules
+//! and the effect of each rule.
 
 mod fifo;
 mod oldest;
@@ -23,29 +22,29 @@ use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{ConfigError, Extent, PowerState, TrackTable as _};
 use fullstroke_units::{Angle, Duration, Lbn, Sectors, Time};
 
-/// Segments of a buffer at most; more are a mistake.
+/// Largest number of segments. More segments are a mistake in the drive file.
 const SEGMENTS_MAX: u32 = 1 << 16;
 
-/// What the buffer has of a read.
+/// Part of a read in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
-    /// All of it, in this segment.
+    /// The segment with this index holds the whole read.
     Hit(usize),
-    /// The beginning, and the rest is being read: so many sectors are there,
-    /// and the head waits for the next since an instant.
+    /// The buffer holds the first `there` sectors, and read-ahead is reading the rest. The head has
+    /// waited for sector `next` since `since`.
     Filling {
         there: Sectors,
         next: Lbn,
         since: Time,
     },
-    /// The beginning, in this segment, which is not being filled: so many
-    /// sectors are there, and the next must come from the medium.
+    /// A segment that is not being filled holds the first `there` sectors. Sector `next` and the
+    /// rest must come from the medium.
     Beginning {
         segment: usize,
         there: Sectors,
         next: Lbn,
     },
-    /// Nothing that is of use.
+    /// The buffer holds no useful part of the read.
     Miss,
 }
 
@@ -53,32 +52,35 @@ pub(crate) enum Lookup {
 pub(crate) struct Buffer {
     config: BufferConfig,
     segment_sectors: u64,
-    /// Segments that may hold written data, and their sectors.
+    /// Largest number of segments with written data, and the number of sectors in these segments.
     write_segments: usize,
     write_sectors: u64,
     segments: Segments,
-    /// The segment that the drive is filling.
+    /// Index of the segment being filled.
     filling: Option<usize>,
-    /// The one that it filled last.
+    /// Index of the last filled segment.
     filled_last: usize,
-    /// What is dirty, in order of age; or in the order of a discipline.
+    /// Dirty data in order of age. Empty if `pool` holds the dirty data.
     dirty: Fifo,
+    /// Dirty data in the order of a discipline. `None` unless `destage_discipline` is set.
     pool: Option<Pool>,
-    /// What was written last, and when it is on the medium; until then its
-    /// segment is taken.
+    /// Extent that went to the medium last, and the time when the extent is on the medium. Until
+    /// that time the segment of the extent is taken.
     destaged: (Extent, Time),
-    /// Before then dirty data did not have to go to the medium yet, or requests
-    /// waited that went first.
+    /// Destaging cannot begin before this time, because the delay had not passed or waiting
+    /// requests went first.
     passed_over: Time,
-    /// Where the last read ended.
+    /// End of the last read; `u64::MAX` before the first read.
     last_read_end: u64,
     tick: u64,
     hits: u64,
 }
 
 impl Buffer {
+    /// Builds the buffer.
+    ///
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the invalid key.
     pub(crate) fn new(config: &BufferConfig) -> Result<Buffer, ConfigError> {
         if !(1..=SEGMENTS_MAX).contains(&config.segments) {
             let message = format!(
@@ -136,39 +138,39 @@ impl Buffer {
         })
     }
 
-    /// Sectors of a segment.
+    /// Size of a segment in sectors.
     pub(crate) fn segment_sectors(&self) -> u64 {
         self.segment_sectors
     }
 
-    /// Whether the segment holds the beginning of `extent` and what is behind, as far as it goes.
+    /// True if the segment holds all sectors of `extent`.
     pub(crate) fn holds(&self, index: usize, extent: Extent) -> bool {
         let segment = self.segments.get(index);
         segment.holds_data() && segment.start <= extent.start.0 && extent.end().0 <= segment.end
     }
 
-    /// Reads answered from the buffer, and writes taken by it.
+    /// Number of reads answered from the buffer and of writes taken into the buffer.
     pub(crate) fn hits(&self) -> u64 {
         self.hits
     }
 
-    /// Segments that a request could take: they are not dirty.
+    /// Number of clean segments, free for a request.
     #[cfg(test)]
     pub(crate) fn free_segments(&self) -> u32 {
         self.segments.may_go() as u32
     }
 
-    /// When what went to the medium last is there.
+    /// Time when the last destaged extent is on the medium.
     pub(crate) fn on_medium(&self) -> Time {
         self.destaged.1
     }
 
-    /// Dirty extents.
+    /// Number of dirty extents.
     fn dirty_len(&self) -> usize {
         self.pool.as_ref().map_or(self.dirty.len(), Pool::len)
     }
 
-    /// Since when the arm may move for dirty data, if there are any.
+    /// Earliest time of an arm movement for dirty data. `None` if nothing is dirty.
     fn dirty_since(&self) -> Option<Time> {
         match &self.pool {
             Some(pool) => pool.since(),
@@ -176,7 +178,7 @@ impl Buffer {
         }
     }
 
-    /// Whether so much waits to be written that it goes before reads.
+    /// True if so much data is dirty that destaging goes before reads.
     pub(crate) fn above_watermark(&self) -> bool {
         let sectors = self.pool.as_ref().map_or(0, Pool::sectors) as f64;
         let mark = self.config.destage_watermark;
@@ -184,20 +186,18 @@ impl Buffer {
             || sectors > mark * self.write_sectors as f64
     }
 
-    /// Whether written data stay in the buffer rather than being waited for.
+    /// True if a write completes when the data are in the buffer.
     pub(crate) fn takes_writes(&self) -> bool {
         self.config.write_back
     }
 
-    /// Whether requests that the buffer answers pass those that wait for the
-    /// arm.
+    /// True if buffer hits overtake requests waiting for the arm.
     pub(crate) fn hits_pass(&self) -> bool {
         self.config.hits_pass_queue
     }
 
-    /// Lets read-ahead and destaging run until `now`, while no request needs
-    /// the arm. Where requests are `waiting`, only dirty data above the
-    /// watermark go before them.
+    /// Runs read-ahead and destaging until `now`, while no request needs the arm. If requests are
+    /// `waiting`, only dirty data above the watermark go before the requests.
     pub(crate) fn catch_up(&mut self, now: Time, waiting: bool, arm: &mut Arm) {
         while let Some(since) = self.dirty_since() {
             let due = self.destages_from(since);
@@ -213,18 +213,20 @@ impl Buffer {
                 self.passed_over = now;
                 break;
             }
+            // Read-ahead has the arm until the write begins.
             self.read_ahead(begin, arm);
             self.destage_one(begin, arm);
         }
         self.read_ahead(now, arm);
     }
 
-    /// When dirty data that are there `since` then may go to the medium.
+    /// Returns the time from which dirty data may go to the medium. The arm may move for the data
+    /// since `since`.
     fn destages_from(&self, since: Time) -> Time {
         (since + self.delay()).max(self.passed_over)
     }
 
-    /// How long dirty data stay at least.
+    /// Shortest stay of dirty data in the buffer.
     fn delay(&self) -> Duration {
         if self.above_watermark() {
             Duration::ZERO
@@ -233,8 +235,7 @@ impl Buffer {
         }
     }
 
-    /// Before then [`next_event`](Buffer::next_event) does not lie; this costs
-    /// next to nothing.
+    /// Returns a cheap lower bound of [`next_event`](Buffer::next_event).
     pub(crate) fn rests_until(&self, arm: &Arm) -> Time {
         let destages = self
             .dirty_since()
@@ -252,16 +253,16 @@ impl Buffer {
         destages.min(ahead.unwrap_or(Time::NEVER))
     }
 
-    /// When the buffer next does something that lasts, while no request needs
-    /// the arm: read-ahead ends, or dirty data begin to go to the medium.
+    /// Returns the time of the next buffer event with a lasting effect, while no request needs the
+    /// arm: read-ahead ends, or dirty data begin to go to the medium.
     pub(crate) fn next_event(&self, arm: &Arm) -> Time {
-        // What is due at an instant is done behind it.
+        // Work that is due at an instant begins after the instant.
         let destage = |since| arm.free_from(self.destages_from(since)) + Duration::from_nanos(1);
         let destages = self.dirty_since().map_or(Time::NEVER, destage);
         destages.min(self.read_ahead_ends(arm))
     }
 
-    /// Writes the dirty extent whose turn it is, from `now` on.
+    /// Writes the next dirty extent to the medium, from `now` on.
     pub(crate) fn destage_one(&mut self, now: Time, arm: &mut Arm) -> Access {
         let begin = arm.free_from(now);
         let Some(Dirty {
@@ -277,6 +278,7 @@ impl Buffer {
         } else {
             begin
         };
+        // The arm leaves for the write, so read-ahead ends here.
         self.stop_fill(begin);
         let position = arm.mechanics().geometry().locate(extent.start);
         let feed = Feed {
@@ -312,7 +314,7 @@ impl Buffer {
         access
     }
 
-    /// Takes out the dirty extent that an arm which is free at `begin` writes.
+    /// Takes out the next dirty extent for an arm free at `begin`.
     fn next_dirty(&mut self, begin: Time, arm: &Arm) -> Option<Dirty> {
         let Some(pool) = &mut self.pool else {
             return self.dirty.pop();
@@ -333,8 +335,8 @@ impl Buffer {
         })
     }
 
-    /// Whether anything is dirty that was taken until `asked`. Under a
-    /// discipline nobody keeps account of each: all goes.
+    /// True if any data taken until `asked` are dirty. Under a discipline the buffer keeps no age
+    /// for each extent, so the answer covers all dirty data.
     pub(crate) fn is_dirty_since(&self, asked: Time) -> bool {
         match &self.pool {
             Some(pool) => pool.since().is_some_and(|since| since <= asked),
@@ -342,8 +344,8 @@ impl Buffer {
         }
     }
 
-    /// Writes, from `now` on, everything that was taken until `asked`; when that
-    /// is done. The arm's work for it is added to `work`.
+    /// Writes all data taken until `asked` to the medium, from `now` on. Returns the end of the
+    /// writes. Adds the arm's work to `work`.
     pub(crate) fn flush(
         &mut self,
         now: Time,
@@ -358,8 +360,8 @@ impl Buffer {
         self.destaged.1.max(now)
     }
 
-    /// Makes a read of `extent` one that the medium has to answer: what of it is dirty is
-    /// written, and nothing of it is kept.
+    /// Makes a later read of `extent` go to the medium. Writes dirty data of the extent and keeps
+    /// no data of the extent.
     pub(crate) fn leave_to_medium(
         &mut self,
         now: Time,
@@ -381,7 +383,7 @@ impl Buffer {
             .update_overlapping(start, end, |_, segment| segment.cut(start, end));
     }
 
-    /// What the buffer has of a read at `now`.
+    /// Looks up the buffered part of a read at `now`.
     pub(crate) fn look_up(&self, now: Time, extent: Extent, arm: &Arm) -> Lookup {
         let (start, end) = (extent.start.0, extent.end().0);
         let is_there = |segment: &Segment| match segment.fill {
@@ -404,8 +406,8 @@ impl Buffer {
                 since,
             };
         }
-        // A segment that stands: its sectors go over the bus, and the arm must
-        // move for the rest. A track buffer is read anew.
+        // The segment is not being filled. The sectors of the segment go over the bus, and the arm
+        // must move for the rest. A track buffer is read anew.
         let stands = |segment: &Segment| {
             segment.kind == Kind::Read && segment.fill == Fill::Idle && segment.ready <= now
         };
@@ -420,15 +422,14 @@ impl Buffer {
         }
     }
 
-    /// Where the data of the segment that is being read begin and end.
+    /// Begin and end of the data in the segment under read-ahead.
     pub(crate) fn being_read(&self) -> Option<(u64, u64)> {
         let segment = self.segments.get(self.filling?);
         matches!(segment.fill, Fill::Ahead { .. }).then_some((segment.start, segment.end))
     }
 
-    /// Behind which address the heads, which are reading up to `end`, do not read
-    /// on for a request rather than come back for it: within a track or so that
-    /// takes no longer.
+    /// Returns the last address that heads reading up to `end` can reach by reading on. Within
+    /// about a track, reading on takes no longer than a seek.
     pub(crate) fn reaches(&self, end: u64) -> u64 {
         if self.config.read_ahead_misses_at_end {
             return end.saturating_sub(1);
@@ -436,8 +437,8 @@ impl Buffer {
         end + u64::from(self.config.stream_sectors)
     }
 
-    /// Lets the heads read on to `start`, whatever lies between: a member of a
-    /// RAID-5 that is read in order skips its parity.
+    /// Lets the heads read on to `start` over the sectors in between. A member of a RAID-5 under a
+    /// sequential read needs this, because the reads skip the parity.
     pub(crate) fn read_up_to(&mut self, start: u64, arm: &mut Arm) {
         let Some(index) = self.filling else { return };
         let Segment { end, fill, .. } = *self.segments.get(index);
@@ -468,20 +469,20 @@ impl Buffer {
         );
     }
 
-    /// Where the data of the segment that was read last begin and end.
+    /// Begin and end of the data in the last filled segment.
     pub(crate) fn read_last(&self) -> (u64, u64) {
         let segment = self.segments.get(self.filled_last);
         (segment.start, segment.end)
     }
 
-    /// Whether a read at `lbn` goes on where an earlier one ended.
+    /// True if a read at `lbn` continues an earlier read.
     pub(crate) fn goes_on(&self, lbn: Lbn) -> bool {
         self.segments
             .touching(lbn.0, |segment| segment.kind == Kind::Read)
             .is_some()
     }
 
-    /// Until when the arm stays with the stream that it is reading.
+    /// Time when the arm may leave the current stream.
     pub(crate) fn stream_until(&self, arm: &Arm) -> Time {
         let Some(segment) = self.filling.map(|index| self.segments.get(index)) else {
             return Time::ZERO;
@@ -501,8 +502,8 @@ impl Buffer {
         since + access.duration()
     }
 
-    /// A read was answered from a segment; read-ahead may go on from `now`, if
-    /// the arm is `idle` and not writing then.
+    /// Records a hit on a segment. Read-ahead may go on from `now` if the arm is `idle` and not
+    /// writing at that time.
     pub(crate) fn hit(&mut self, index: usize, now: Time, extent: Extent, arm: &Arm, idle: bool) {
         self.hits += 1;
         self.tick += 1;
@@ -516,7 +517,7 @@ impl Buffer {
             },
         ) = (self.tick, *self.segments.get(index));
         let reads_on = kind == Kind::Read && !matches!(fill, Fill::Track { .. });
-        // What lies before the end of the hit may be overwritten.
+        // Read-ahead may overwrite data before the end of the hit.
         let gives_up = reads_on && self.config.read_ahead_over_delivered;
         self.segments.update(index, |segment| {
             segment.used = tick;
@@ -550,8 +551,8 @@ impl Buffer {
         }
     }
 
-    /// A read took sectors from the medium that it had to wait for; the arm is
-    /// at its end since `now`.
+    /// Records the end of a read with sectors from the running read-ahead. The arm is at the end of
+    /// the read since `now`.
     pub(crate) fn filled(&mut self, now: Time, extent: Extent, arm: &mut Arm) {
         arm.keep_until(now);
         self.tick += 1;
@@ -575,8 +576,8 @@ impl Buffer {
         self.share();
     }
 
-    /// The rest of a read came from the medium, for which the arm left its place
-    /// at `left`, and joins its beginning in a segment.
+    /// Records that the rest of a read came from the medium and joins the beginning in a segment.
+    /// The arm left its place at `left`.
     pub(crate) fn resumed(
         &mut self,
         index: usize,
@@ -595,8 +596,8 @@ impl Buffer {
         self.filled(now, extent, arm);
     }
 
-    /// A read came from the medium: the arm left its place at `left`, landed at
-    /// `landed`, and finished at `now`.
+    /// Records a read from the medium. The arm left its place at `left`, landed at `landed`, and
+    /// finished at `now`.
     pub(crate) fn missed(
         &mut self,
         left: Time,
@@ -646,7 +647,7 @@ impl Buffer {
         }
     }
 
-    /// Whether a write can be taken at `now` without waiting for the medium.
+    /// True if the buffer can take a write at `now` without waiting for the medium.
     pub(crate) fn has_room(&self, now: Time, extent: Extent) -> bool {
         let (destaged, on_medium) = self.destaged;
         let under_way = now < on_medium;
@@ -662,15 +663,15 @@ impl Buffer {
         taken < self.write_segments && self.segments.may_go() > 0
     }
 
-    /// Whether a write that cannot be taken at `now` can be when dirty data have
-    /// gone to the medium.
+    /// True if a write without room at `now` will have room after more dirty data have gone to the
+    /// medium.
     pub(crate) fn will_have_room(&self, now: Time, extent: Extent) -> bool {
         let fits = self.pool.is_none() || extent.sectors.0 <= self.write_sectors;
         fits && (self.dirty_len() > 0 || now < self.destaged.1)
     }
 
-    /// When a write can be taken, from `now` on: where the buffer is full, the
-    /// oldest data must be on the medium first. `None` if no segment can be had.
+    /// Returns when the buffer can take a write, from `now` on. A full buffer first writes the
+    /// oldest data to the medium. `None` if no segment becomes free.
     pub(crate) fn make_room(&mut self, now: Time, extent: Extent, arm: &mut Arm) -> Option<Time> {
         if self.has_room(now, extent) {
             return Some(now);
@@ -688,7 +689,7 @@ impl Buffer {
         self.has_room(free, extent).then_some(free)
     }
 
-    /// Whether `extent` goes on where `before` ended, and fits into its segment.
+    /// True if `extent` continues `before` and both fit into one segment.
     fn joins(&self, before: Extent, extent: Extent) -> bool {
         let together = before.sectors + extent.sectors;
         self.config.combine_writes
@@ -696,8 +697,8 @@ impl Buffer {
             && together.0 <= self.segment_sectors
     }
 
-    /// A write was taken: its data come over the bus from `since` to `arrived`,
-    /// and meanwhile the arm may move for it.
+    /// Takes a write into the buffer. The data come over the bus from `since` to `arrived`. The arm
+    /// may move for the write meanwhile.
     pub(crate) fn take_write(
         &mut self,
         since: Time,
@@ -717,7 +718,7 @@ impl Buffer {
             self.add_dirty(since, arrived, extent, mechanics);
         }
         if !pressed && self.above_watermark() {
-            // What could have waited cannot from now on.
+            // Dirty data that could have waited must go to the medium from now on.
             self.passed_over = self.passed_over.max(since);
         }
     }
@@ -735,7 +736,7 @@ impl Buffer {
         }
     }
 
-    /// The dirty segment of which a write is a part, or on which it goes on.
+    /// Returns the dirty segment that contains or can be extended by a write.
     fn dirty_to_join(&self, extent: Extent) -> Option<usize> {
         let (start, end) = (extent.start.0, extent.end().0);
         let most = self.segment_sectors.saturating_sub(extent.sectors.0);
@@ -764,7 +765,7 @@ impl Buffer {
         self.share();
     }
 
-    /// Adds a write to the one before, if it goes on where that ended.
+    /// Adds a write to the previous write, if the write continues the previous one.
     fn combine(&mut self, arrived: Time, extent: Extent) -> bool {
         if self.pool.is_some() {
             let index = self.dirty_to_join(extent);
@@ -794,8 +795,8 @@ impl Buffer {
         true
     }
 
-    /// A write went to the medium, for which the arm left its place at `left`,
-    /// and was there at `now`.
+    /// Records a write to the medium. The arm left its place at `left`, and the data were on the
+    /// medium at `now`.
     pub(crate) fn wrote_through(&mut self, left: Time, now: Time, extent: Extent, arm: &mut Arm) {
         arm.keep_until(now);
         self.tick += 1;
@@ -804,8 +805,8 @@ impl Buffer {
         self.insert(Segment::new(extent, Kind::Written, now, self.tick));
     }
 
-    /// What the buffer holds of `extent` is stale from `now` on. Dirty data that
-    /// are overwritten as a whole need not be written to the medium.
+    /// Marks the buffer's copy of `extent` as stale from `now` on. Completely overwritten dirty
+    /// data need not go to the medium.
     fn overwrite(&mut self, now: Time, extent: Extent) {
         let (start, end) = (extent.start.0, extent.end().0);
         if self.pool.is_none()
@@ -834,9 +835,9 @@ impl Buffer {
         self.dirty.remove_within(extent);
     }
 
-    /// Adds a segment, for which those that it overlaps and then the least
-    /// recently used of its kind (where that has all of its share) or of all
-    /// give way. `None` if all are dirty, or leave too little.
+    /// Inserts a segment. Overlapping clean segments give way first. Then the least recently used
+    /// segment of the same kind gives way if the kind has its full share, otherwise the least
+    /// recently used of all segments. `None` if all segments are dirty or too little room is left.
     fn insert(&mut self, segment: Segment) -> Option<usize> {
         self.segments
             .update_overlapping(segment.start, segment.end, |_, other| {
@@ -857,8 +858,8 @@ impl Buffer {
         Some(index).filter(|&index| self.segments.get(index).holds_data())
     }
 
-    /// Where segments share the buffer, the least recently used give way to what
-    /// others have grown by.
+    /// Frees the least recently used segments if all segments together exceed the shared buffer
+    /// size.
     fn share(&mut self) {
         while let Some(index) = self
             .segments
@@ -869,8 +870,8 @@ impl Buffer {
         }
     }
 
-    /// How far read-ahead goes behind a read, in a segment that holds its
-    /// stream from `begun` on.
+    /// Returns the end of read-ahead after a read. The segment of the read holds the stream from
+    /// `begun` on.
     fn limit(&mut self, extent: Extent, begun: u64, mechanics: &Mechanics) -> u64 {
         let (start, end) = (extent.start.0, extent.end().0);
         let goes_on = start == std::mem::replace(&mut self.last_read_end, end);
@@ -923,7 +924,7 @@ impl Buffer {
         }
     }
 
-    /// Lets read-ahead run until `now`; sectors count when they have passed.
+    /// Runs read-ahead until `now`. A sector counts when the whole sector has passed.
     fn read_ahead(&mut self, now: Time, arm: &mut Arm) {
         let Some(index) = self.filling else { return };
         let Segment { mut end, fill, .. } = *self.segments.get(index);
@@ -973,7 +974,7 @@ impl Buffer {
         self.share();
     }
 
-    /// When read-ahead has read all that it is to read.
+    /// Time when read-ahead reaches the limit.
     fn read_ahead_ends(&self, arm: &Arm) -> Time {
         let Some(segment) = self.filling.map(|index| self.segments.get(index)) else {
             return Time::NEVER;
@@ -994,8 +995,8 @@ impl Buffer {
         since
     }
 
-    /// Tells `does` what the arm does until `now` of the read-ahead that is going on, in parts with
-    /// their begin and end: its work knows of whole tracks and sectors.
+    /// Reports the arm's states during the current read-ahead until `now` to `does`, each with
+    /// begin and end. The counters of the arm include whole tracks and sectors only.
     pub(crate) fn reads_ahead(
         &self,
         now: Time,
@@ -1021,8 +1022,8 @@ impl Buffer {
         }
     }
 
-    /// From when to when the arm has read ahead by `now` beyond what its work knows: whole tracks that it
-    /// has landed on, and whole sectors.
+    /// Returns begin and end of read-ahead until `now` that the counters of the arm do not include
+    /// yet. The interval covers landings and whole sectors.
     pub(crate) fn has_read_ahead(&self, now: Time, arm: &Arm) -> Option<(Time, Time)> {
         let segment = self.segments.get(self.filling?);
         let Fill::Ahead { since, limit } = segment.fill else {
@@ -1047,8 +1048,7 @@ impl Buffer {
         Some((since, at))
     }
 
-    /// The head waits for the end of a segment since `since`, to read on to
-    /// `limit`.
+    /// Begins read-ahead to `limit`. The head has waited for the end of the segment since `since`.
     fn start_ahead(&mut self, index: usize, since: Time, limit: u64) {
         let goes_on = self.segments.get(index).end < limit;
         self.start_fill(
@@ -1078,7 +1078,7 @@ impl Buffer {
         self.filled_last = index;
     }
 
-    /// The head leaves its track at `now`.
+    /// Stops read-ahead, because the head leaves the track at `now`.
     pub(crate) fn stop_fill(&mut self, now: Time) {
         let Some(index) = self.filling.take() else {
             return;
@@ -1091,20 +1091,20 @@ impl Buffer {
     }
 }
 
-/// What read-ahead reads of one track.
+/// The sectors of one track for read-ahead.
 struct Passing {
     position: Position,
     sectors: Sectors,
-    /// When the heads are on the track.
+    /// Time when the heads are on the track.
     landed: Time,
-    /// When the first sector begins to pass.
+    /// Time when the first sector begins to pass.
     start: Time,
     phase: Angle,
 }
 
 impl Passing {
-    /// `left` sectors from `lbn` on, as far as they lie on one track, for heads
-    /// that leave their place at `since`.
+    /// Plans the pass of up to `left` sectors from `lbn` on one track. The heads leave their place
+    /// at `since`.
     #[inline]
     fn of(lbn: Lbn, left: Sectors, since: Time, head: Head, mechanics: &Mechanics) -> Passing {
         let position = mechanics.geometry().locate(lbn);
@@ -1122,15 +1122,16 @@ impl Passing {
         }
     }
 
-    /// When so many of them have passed. Up to the angle, not for a time:
-    /// rounding must not add up.
+    /// Returns when `sectors` sectors have passed. The computation uses angles, because rounded
+    /// times would add up.
     fn end_of(&self, sectors: Sectors, mechanics: &Mechanics) -> Time {
         let spindle = mechanics.spindle();
         let behind = self.position.angle - self.phase + mechanics.span(&self.position, sectors);
         self.start + spindle.time_to_turn(behind - spindle.angle_at(self.start))
     }
 
-    /// How many have passed by `now`, and when the last of these had.
+    /// Returns the number of sectors passed by `now`, and the time when the last of these sectors
+    /// had passed.
     fn passed_by(&self, now: Time, mechanics: &Mechanics) -> (Sectors, Time) {
         let end = self.end_of(self.sectors, mechanics);
         if end <= now {
@@ -1152,7 +1153,7 @@ impl Passing {
     }
 }
 
-/// Adds an access to the work of several.
+/// Adds an access to the sum of several accesses.
 fn add(work: &mut Access, access: &Access) {
     work.seek += access.seek;
     work.rotation += access.rotation;
@@ -1160,7 +1161,8 @@ fn add(work: &mut Access, access: &Access) {
     work.seek_cylinders += access.seek_cylinders;
 }
 
-/// The dirty data of a buffer whose file names the discipline of their writing.
+/// Returns the store of dirty data under a discipline. `None` if the drive file names no
+/// discipline.
 fn pool(config: &BufferConfig) -> Result<Option<Pool>, ConfigError> {
     let build = |name: &String| {
         let entry = find(
@@ -1174,8 +1176,8 @@ fn pool(config: &BufferConfig) -> Result<Option<Pool>, ConfigError> {
     config.destage_discipline.as_ref().map(build).transpose()
 }
 
-/// When all of `extent`, on one track, has passed under heads that landed at
-/// `landed`.
+/// Returns when all sectors of `extent`, which lies on one track, have passed under heads that
+/// landed at `landed`.
 fn passed_since(landed: Time, extent: Extent, arm: &Arm) -> Time {
     let mechanics = arm.mechanics();
     let position = mechanics.geometry().locate(extent.start);

@@ -1,8 +1,7 @@
-//! What a drive with a buffer does, seen from outside.
+//! Behaviour of a drive with a buffer, seen from outside.
 //!
-//! The drive of the tests turns in 6 ms, has tracks of 40 sectors (0.15 ms
-//! each), and neither overheads nor bus times unless a test gives it some: what
-//! the buffer answers takes no time.
+//! The test drive turns in 6 ms and has tracks of 40 sectors (0.15 ms each). Overheads and bus
+//! times are 0 unless a test sets them. An answer from the buffer therefore takes no time.
 
 use crate::config::tests::small_drive;
 use crate::config::{
@@ -34,13 +33,13 @@ fn queue(depth: u32) -> QueueConfig {
     }
 }
 
-/// A drive, and a clock for it.
+/// A drive with a clock.
 struct Bench {
     drive: Drive,
     out: Out,
     now: Time,
     submitted: u64,
-    /// How late wake-ups come.
+    /// Delay of each wake-up.
     late: Duration,
     done: Vec<Completion>,
     told: Vec<(Time, Signal)>,
@@ -69,7 +68,7 @@ impl Bench {
         }
     }
 
-    /// What the drive has done until `at`: notice is of what has happened.
+    /// Collects the effects of the drive until `at`. A notice may only report the past.
     fn collect(&mut self, at: Time) {
         for effect in self.out.drain() {
             match effect {
@@ -131,7 +130,7 @@ impl Bench {
         self.submit(Operation::Write, start, sectors, false)
     }
 
-    /// The completion of a request, for which the clock runs on.
+    /// Runs the clock until a request completes, and returns the completion.
     fn completion(&mut self, id: u64) -> Completion {
         while !self.done.iter().any(|done| done.id.0 == id) {
             assert_ne!(
@@ -170,7 +169,8 @@ impl Bench {
         self.took(id)
     }
 
-    /// When the drive has gone on by itself: it may look earlier whether it is time.
+    /// Returns when the drive next did work by itself. The drive may wake earlier only to check the
+    /// time.
     fn chore(&mut self) -> Time {
         let before = self.drive.statistics();
         loop {
@@ -184,7 +184,7 @@ impl Bench {
         }
     }
 
-    /// Time in which the arm was taken until now.
+    /// Busy time of the arm until now.
     fn busy(&self) -> Duration {
         let mut counters = Counters::default();
         self.drive.count(self.now, &mut counters);
@@ -215,7 +215,7 @@ fn a_read_of_what_was_read_hits() {
 
 #[test]
 fn read_ahead_goes_as_far_as_it_is_told() {
-    // A read of sectors 0..4 of a cylinder of 80; how far hits reach then.
+    // Reads sectors 0..4 of a cylinder of 80, and returns the end of the hits afterwards.
     let reach = |changes: Value| {
         let mut bench = Bench::new(changes);
         bench.read(0, 4);
@@ -243,7 +243,7 @@ fn read_ahead_goes_as_far_as_it_is_told() {
 }
 
 impl Bench {
-    /// Whether a read of one sector is answered at once.
+    /// True if a read of one sector is answered at once.
     fn drive_holds(&mut self, lbn: u64) -> bool {
         self.read(lbn, 1) == 0.0
     }
@@ -253,11 +253,11 @@ impl Bench {
 fn a_read_that_meets_read_ahead_waits_for_the_rest_only() {
     let mut bench = Bench::new(json!({ "read_ahead": "track" }));
     bench.read(0, 4);
-    // Three sectors and a half later.
+    // Three and a half sectors later.
     bench.pass(0.525);
     let took = bench.read(4, 8);
     assert!((took - (8.0 * 0.15 - 0.525)).abs() < 1e-4, "{took}");
-    // And goes on from there.
+    // The read goes on from there.
     bench.pass(0.3);
     let took = bench.read(12, 4);
     assert!((took - 0.3).abs() < 1e-4, "{took}");
@@ -268,8 +268,8 @@ fn a_read_that_begins_in_a_stopped_segment_takes_its_beginning_from_there() {
     let mut bench = Bench::new(json!({}));
     bench.read(0, 8);
     bench.pass(40.0);
-    // Sectors 4..8 are there, 8..12 are not: the medium is waited for, and the
-    // request ends with them, as one of 8..12 alone would.
+    // The buffer holds sectors 4..8 but not 8..12. The drive waits for the medium, and the request
+    // ends as a request of 8..12 alone would.
     let mut alone = Bench::new(json!({}));
     alone.read(0, 8);
     alone.pass(40.0);
@@ -278,7 +278,7 @@ fn a_read_that_begins_in_a_stopped_segment_takes_its_beginning_from_there() {
         (joined - rest).abs() < 1e-6 && joined > 0.6,
         "{joined} {rest}"
     );
-    // From then on the segment holds all of it.
+    // From then on the segment holds all of the request.
     assert!(bench.drive_holds(2) && bench.drive_holds(11));
 }
 
@@ -294,8 +294,8 @@ fn a_stopped_segment_grows_by_what_is_read_behind_it() {
 
 #[test]
 fn a_read_at_the_end_of_read_ahead_may_miss() {
-    // A head that has read 4 sectors and half of the next one when a read of
-    // that comes: it goes on, or has missed its beginning.
+    // The head has read 4 sectors and half of the next when a read of the next comes. Either
+    // read-ahead delivers the sector, or the head has missed its beginning.
     let took = |changes: Value| {
         let mut bench = Bench::new(changes);
         bench.read(0, 4);
@@ -348,8 +348,7 @@ fn read_ahead_can_wait_for_a_stream() {
 
 #[test]
 fn looking_at_read_ahead_on_its_way_to_the_next_track_does_not_hurry_it() {
-    // The heads are there 0.05 ms after the first sector has passed, and wait for
-    // a revolution.
+    // The heads arrive 0.05 ms after the first sector has passed, and wait for a revolution.
     let first_of_next_track = |looks: u32| {
         let mut bench = Bench::new(json!({ "read_ahead": "segment" }));
         bench.read(20, 4);
@@ -366,7 +365,7 @@ fn looking_at_read_ahead_on_its_way_to_the_next_track_does_not_hurry_it() {
 
 #[test]
 fn a_write_to_the_medium_ends_read_ahead() {
-    // Also where dirty data wait under a discipline, and the write is elsewhere.
+    // This also holds if dirty data wait under a discipline and the write is elsewhere.
     for order in [json!(null), json!("fcfs")] {
         let mut bench = Bench::new(json!({ "read_ahead": "track", "destage_discipline": order }));
         bench.read(0, 4);
@@ -575,7 +574,7 @@ fn above_the_watermark_dirty_data_go_before_reads() {
 
 #[test]
 fn waiting_reads_go_before_dirty_data() {
-    // Between the reads the arm is free, but it is not idle.
+    // Between the reads the arm is free but not idle.
     let electronics = serde_json::from_value(json!({ "read_completion_ms": 1.0 })).unwrap();
     let buffer = Some(buffer(json!({ "write_back": true, "write_segments": 4 })));
     let mut bench = Bench::of(DriveConfig {
@@ -631,7 +630,7 @@ fn read_ahead_goes_on_while_dirty_data_wait_for_the_delay() {
     assert!(bench.drive_holds(39));
 }
 
-/// A drive with such a buffer that takes a flush so.
+/// Returns a drive with this buffer that takes a flush as `flush` says.
 fn flushing(flush: FlushCommand, changes: Value) -> Bench {
     Bench::of(DriveConfig {
         buffer: Some(buffer(changes)),
@@ -767,7 +766,7 @@ fn discards_cost_a_command_each_and_no_arm() {
     assert_eq!(bench.completion(beyond).status, Status::OutOfRange);
 }
 
-/// A drive that stops in 5 ms and starts in 20, with a buffer.
+/// Returns a drive with a buffer that stops in 5 ms and starts in 20 ms.
 fn stoppable(changes: Value) -> Bench {
     let power = Some(PowerConfig {
         spin_up_ms: 20.0,
@@ -791,7 +790,7 @@ impl Bench {
         self.submit(operation, 0, 0, false)
     }
 
-    /// What the drive gave notice of, and when in ms.
+    /// Returns the drive's notices with their times in ms.
     fn told_ms(&self) -> Vec<(f64, Signal)> {
         self.told
             .iter()
@@ -847,7 +846,8 @@ fn what_is_dirty_goes_to_the_medium_before_the_platters_stop() {
     let stop = bench.of_all(Operation::Standby);
     assert!(bench.took(stop) > 6.0, "a seek and the 5 ms");
     assert_eq!(bench.free(), 4);
-    // A write is taken without platters; they start when it is to be destaged.
+    // The drive takes a write without turning platters. The platters start when the write is due to
+    // be destaged.
     assert!(bench.write(0, 4) < 1.0);
     let taken = bench.now;
     bench.pass(10_100.0);
@@ -948,7 +948,7 @@ fn a_bad_buffer_is_refused_by_key() {
     }
 }
 
-/// A request, and the time since the one before.
+/// A request with the time since the previous request.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     gap_ns: u64,
@@ -963,7 +963,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         12 => Just(Operation::Read), 12 => Just(Operation::Write), 2 => Just(Operation::Flush),
         1 => Just(Operation::Standby), 1 => Just(Operation::Start),
     ];
-    // Few places, so that requests meet in the buffer.
+    // Few addresses, so that requests meet in the buffer.
     let start = prop_oneof![0u64..60, 0u64..1360];
     let gap_ns = prop_oneof![Just(0), 0u64..500_000, 0u64..20_000_000];
     let step = (
@@ -1066,7 +1066,7 @@ fn configs() -> impl Strategy<Value = DriveConfig> {
     )
 }
 
-/// What a drive draws that starts and stops within these ms.
+/// Returns the power keys of a drive that starts and stops within these ms.
 fn metered((spin_up_ms, spin_down_ms): (f64, f64), unloads: bool) -> PowerConfig {
     let idle = |w, after_ms, wake_ms| {
         unloads.then_some(IdleConfig {
@@ -1084,10 +1084,11 @@ fn metered((spin_up_ms, spin_down_ms): (f64, f64), unloads: bool) -> PowerConfig
     }
 }
 
-/// While the platters stand.
+/// Power in microwatts while the platters stand.
 const STANDBY_UW: u64 = 700_000;
 
-/// Idle_C, Idle_B and Idle_A, each above the one before; a seek, one to write, a wait, a read and a write.
+/// Powers of Idle_C, Idle_B, Idle_A, a seek, a seek for a write, a wait, a read and a write. Each
+/// idle power is above the previous one.
 fn microwatts() -> impl Strategy<Value = [u64; 8]> {
     let more = || 0u64..20_000_000;
     (
@@ -1104,7 +1105,8 @@ fn microwatts() -> impl Strategy<Value = [u64; 8]> {
         })
 }
 
-/// A drive that draws these, and whose stops and starts cost so many microjoules.
+/// Returns a drive with these powers, and with these energies in microjoules for a stop and a
+/// start.
 fn priced(microwatts: [u64; 8], microjoules: (u64, u64)) -> PowerConfig {
     let [c, b, a, seek, write_seek, rotate, read, write] = microwatts.map(|each| each as f64 / 1e6);
     PowerConfig {
@@ -1133,7 +1135,7 @@ fn priced(microwatts: [u64; 8], microjoules: (u64, u64)) -> PowerConfig {
     }
 }
 
-/// Runs the steps; wake-ups come `late` after they are due.
+/// Runs the steps. Each wake-up comes `late` ns after the due time.
 fn run(config: &DriveConfig, steps: &[Step], late: u64) -> Bench {
     let mut bench = Bench::of(config.clone());
     bench.late = Duration::from_nanos(late);
@@ -1202,7 +1204,7 @@ proptest! {
             bench.run_until(bench.now);
             let spent = bench.spent();
             prop_assert_eq!(spent.residency().total(), bench.now.since(Time::ZERO));
-            // What a buffer lets the arm do by itself is settled when that matters.
+            // With a buffer, the arm's own work may be computed later than the reading.
             prop_assert!(buffered || spent.energy_fj() >= before.energy_fj());
             prop_assert!(spent.spin_downs() >= spent.spin_ups());
             before = spent;
@@ -1218,7 +1220,7 @@ proptest! {
         let seeks = [PowerState::Seek, PowerState::WriteSeek];
         let active = [PowerState::Rotate, PowerState::Read, PowerState::Write].into_iter().chain(seeks);
         let active = active.map(time).sum::<Duration>();
-        // Of read-ahead that was broken off, its work does not know the rest.
+        // The counters do not include the rest of interrupted read-ahead.
         prop_assert!(active >= work.seek + work.rotation + work.transfer, "{:?}, {:?}", spent, work);
     }
 

@@ -1,31 +1,30 @@
-//! What a drive description must satisfy, beyond being readable: that it adds
-//! up, agrees with what the vendor publishes, and says where its numbers come
-//! from.
+//! Conditions on a readable drive description: the numbers add up, agree with the vendor's data,
+//! and have sources.
 
 use crate::config::DriveConfig;
 use crate::drive::Model;
 use serde::Serialize;
 
-/// Relative difference allowed between model and datasheet unless a drive says
-/// otherwise: datasheets round.
+/// Relative difference allowed between model and data sheet, because data sheets round. A drive
+/// file can set another value.
 const TOLERANCE: f64 = 0.03;
 
 /// The outcome of one check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
-    /// What is held against what.
+    /// Subject of the check.
     pub name: &'static str,
-    /// The key that it is about.
+    /// Checked key.
     pub key: String,
-    /// What the description says or implies.
+    /// Value stated or implied by the description.
     pub found: String,
-    /// What it is held against.
+    /// Expected value.
     pub expected: String,
-    /// Whether it holds.
+    /// True if the check passed.
     pub passed: bool,
 }
 
-/// Every check of a description that loads.
+/// Returns all checks of a loaded description.
 pub fn checks(model: &Model) -> Vec<Check> {
     let config = model.config();
     let geometry = model.mechanics().geometry();
@@ -91,7 +90,7 @@ pub fn checks(model: &Model) -> Vec<Check> {
     checks
 }
 
-/// Keys that hold numbers but no source.
+/// Returns the keys with numbers but without a source.
 fn unsourced(config: &DriveConfig) -> Vec<String> {
     let mut keys = vec![
         "capacity_sectors",
@@ -166,7 +165,7 @@ mod tests {
         }
     }
 
-    /// The key of the first check that fails.
+    /// Returns the key of the first failed check.
     fn failing(config: DriveConfig) -> Option<String> {
         let failed = checks(&Model::new(config).unwrap())
             .into_iter()

@@ -1,4 +1,4 @@
-//! The drive file: what a drive is, and where each number comes from.
+//! The drive file: the numbers of a drive and their sources.
 
 mod buffer;
 mod electronics;
@@ -27,94 +27,92 @@ use std::collections::BTreeMap;
 pub struct DriveConfig {
     /// The drive's name for people: vendor, model, capacity.
     pub title: String,
-    /// Addressable sectors. Must equal what the zones hold.
+    /// Addressable sectors. Must equal the number of LBNs in all zones.
     pub capacity_sectors: Sectors,
     /// Revolutions a minute, to the thousandth.
     pub rpm: f64,
     /// Recording surfaces, one head each.
     pub surfaces: u32,
-    /// Arms that move independently. With more than one, surfaces and zones
-    /// describe one of them, and each has an equal share of the addresses, in
-    /// order.
+    /// Independent arms. With more than one arm, surfaces and zones describe one arm. Each arm has
+    /// an equal share of the addresses, in order.
     #[serde(default = "one_actuator", skip_serializing_if = "is_one")]
     pub actuators: u32,
-    /// The order in which LBNs pass through the tracks.
+    /// Order of LBNs through the tracks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub order: TrackOrder,
     /// Tracks of a band, for the banded orders.
     #[serde(default = "thirty_two", skip_serializing_if = "is_thirty_two")]
     pub band_tracks: u32,
-    /// The direction in which a band begins, for the banded orders.
+    /// Direction of the first track run in a band, for the banded orders.
     #[serde(default, skip_serializing_if = "is_default")]
     pub band_start: Direction,
     /// Zones, from the outer edge inward.
     pub zones: Vec<ZoneConfig>,
     /// Time of the arm's movement by distance.
     pub seek: SeekConfig,
-    /// Time to change to another head of the same cylinder.
+    /// Time in ms to change to another head of the same cylinder.
     #[serde(default, skip_serializing_if = "is_default")]
     pub head_switch_ms: f64,
-    /// Time that a write waits in addition after the arm or the head has moved.
-    /// Negative where the curve is longer than a write's movement.
+    /// Additional time in ms before a write after the arm or the head has moved. Negative if the
+    /// seek curve is longer than the movement of a write.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_settle_ms: f64,
-    /// Time before a read of the track that was written last.
+    /// Time in ms before a read of the last written track.
     #[serde(default, skip_serializing_if = "is_default")]
     pub turn_round_ms: f64,
-    /// Whether transfers begin wherever the head lands on the requested part of
-    /// a track. A whole track then costs one revolution.
+    /// True if a transfer begins at any requested sector under the landing head. A whole track then
+    /// costs one revolution.
     #[serde(default, skip_serializing_if = "is_default")]
     pub zero_latency: ZeroLatency,
-    /// Time from the arrival of a command to the start of the arm's movement.
+    /// Time in ms from the arrival of a command to the start of the arm's movement.
     #[serde(default, skip_serializing_if = "is_default")]
     pub command_overhead_ms: f64,
-    /// What is left of a command's overhead where it came early enough for the
-    /// drive to prepare it while the one before was on the medium. Unless said,
-    /// nothing; with the overhead or more, the drive prepares no command before
-    /// its turn.
+    /// Remaining command overhead in ms if the drive prepared the command early, while the previous
+    /// command was on the medium. Default 0. If the value is the overhead or more, the drive
+    /// prepares no command early.
     #[serde(default, skip_serializing_if = "is_default")]
     pub queued_overhead_ms: f64,
     /// Command overheads in detail, and the bus.
     #[serde(default, skip_serializing_if = "is_default")]
     pub electronics: ElectronicsConfig,
-    /// The buffer; none unless said.
+    /// The buffer. Default: no buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<BufferConfig>,
     /// The queue inside the drive.
     #[serde(default, skip_serializing_if = "is_default")]
     pub queue: QueueConfig,
-    /// What the drive draws, and what it takes to stop the platters and to start them; unless
-    /// said, they always turn, commands that ask for it cost nothing, and no energy is counted.
+    /// Power draw of the drive, and cost of stopping and starting the platters. By default the
+    /// platters always turn, commands to stop or start cost nothing, and no energy is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<PowerConfig>,
-    /// When it stops its platters by itself while nobody needs them; never unless said.
+    /// Spin-down policy of the idle drive. Default: the drive never stops by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spin_down: Option<SpinDownConfig>,
-    /// Which writes go wrong and are reported as done; none unless said.
+    /// Writes that go wrong although the drive reports success. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultsConfig>,
-    /// A background scan that reads in the rotational latency of requests; none unless said.
+    /// A background scan in the rotational latency of requests. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freeblock: Option<FreeblockConfig>,
-    /// What the vendor publishes, to hold the numbers above against.
+    /// Published numbers, for a check of the description.
     #[serde(default, skip_serializing_if = "is_default")]
     pub published: Published,
-    /// Where the numbers come from: key (`rpm`, `zones`, `seek.points`) to
-    /// source. A key covers the keys below it. Fitted numbers say `fitted: ...`.
+    /// Sources of the numbers: maps a key (`rpm`, `zones`, `seek.points`) to a source. A key covers
+    /// the keys below. The source of a fitted number begins with `fitted: ...`.
     pub sources: BTreeMap<String, String>,
 }
 
-/// Which transfers begin wherever the head lands.
+/// Transfers that begin at the sector under the landing head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ZeroLatency {
-    /// All, or none.
+    /// All transfers, or none.
     All(bool),
-    /// Reads and writes apart.
+    /// Reads and writes separately.
     Each {
-        /// Reads.
+        /// True for reads.
         reads: bool,
-        /// Writes.
+        /// True for writes.
         writes: bool,
     },
 }
@@ -126,14 +124,14 @@ impl Default for ZeroLatency {
 }
 
 impl ZeroLatency {
-    /// Whether reads do.
+    /// True if reads begin at any sector.
     pub fn reads(self) -> bool {
         match self {
             ZeroLatency::All(all) => all,
             ZeroLatency::Each { reads, .. } => reads,
         }
     }
-    /// Whether writes do.
+    /// True if writes begin at any sector.
     pub fn writes(self) -> bool {
         match self {
             ZeroLatency::All(all) => all,
@@ -142,12 +140,12 @@ impl ZeroLatency {
     }
 }
 
-/// Whether a value need not be written, for it is what a reader assumes.
+/// True if a value is the default, so that the file need not contain the value.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// A configured time, or an error at its key.
+/// Converts a configured time in ms. Returns an error at `key` if the time is invalid.
 pub(crate) fn milliseconds(key: &str, value: f64) -> Result<Duration, ConfigError> {
     if value.is_finite() && (0.0..1e6).contains(&value) {
         Ok(Duration::from_millis_f64(value))
@@ -159,30 +157,28 @@ pub(crate) fn milliseconds(key: &str, value: f64) -> Result<Duration, ConfigErro
     }
 }
 
-/// The order in which LBNs pass through the tracks.
+/// Order of LBNs through the tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrackOrder {
     /// All surfaces of a cylinder from first to last, then the next cylinder.
     #[default]
     Cylinder,
-    /// The same, but every other cylinder of a zone from last to first.
+    /// As `cylinder`, but every other cylinder of a zone runs from the last surface to the first.
     CylinderSerpentine,
-    /// All tracks of a zone on one surface inward, then all on the next
-    /// outward, and so on.
+    /// All tracks of a zone on one surface inward, then all tracks on the next surface outward, and
+    /// so on.
     SurfaceSerpentine,
-    /// Bands of `band_tracks` tracks: one surface in the direction
-    /// `band_start`, the next in the other; the band behind it begins on the
-    /// surface on which this one ended (Qian & Wang, section 4.1; "AA" of Wong
-    /// 2019, as on a Seagate Cheetah 15K.7).
+    /// Bands of `band_tracks` tracks: one surface in the direction `band_start`, the next surface
+    /// in the opposite direction. The next band begins on the surface on which the last band ended
+    /// (Qian & Wang, section 4.1; "AA" of Wong 2019, as on a Seagate Cheetah 15K.7).
     BandedSerpentine,
-    /// Bands of `band_tracks` tracks on each surface in turn, the first in the
-    /// direction `band_start`, the next in the other; behind them the first
-    /// surface again ("AF" of Wong 2019, as on a Hitachi 7K1000.C and a Toshiba
-    /// X300).
+    /// Bands of `band_tracks` tracks on each surface in turn: the first in the direction
+    /// `band_start`, the next in the opposite direction. The next band begins on the first surface
+    /// again ("AF" of Wong 2019, as on a Hitachi 7K1000.C and a Toshiba X300).
     BandedAlternating,
-    /// The same, all in the direction `band_start` ("FF" of Wong 2019, as on a
-    /// Samsung F3 and a Toshiba P300).
+    /// As `banded-alternating`, but all bands in the direction `band_start` ("FF" of Wong 2019, as
+    /// on a Samsung F3 and a Toshiba P300).
     BandedForward,
 }
 
@@ -190,15 +186,15 @@ pub enum TrackOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// To the spindle.
+    /// Towards the spindle.
     #[default]
     Inward,
-    /// To the edge.
+    /// Towards the outer edge.
     Outward,
 }
 
 impl Direction {
-    /// The opposite one.
+    /// Returns the opposite direction.
     #[must_use]
     pub fn other(self) -> Direction {
         match self {
@@ -228,63 +224,61 @@ fn is_one(actuators: &u32) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneConfig {
-    /// The outermost cylinder.
+    /// Outermost cylinder of the zone.
     pub first_cylinder: u32,
-    /// The innermost cylinder.
+    /// Innermost cylinder of the zone.
     pub last_cylinder: u32,
     /// Sectors on a track: one number, or one for each surface.
     pub sectors_per_track: SectorsPerTrack,
-    /// Sectors by which a track begins behind the one before it in the cylinder
-    /// (on the first surface, where surfaces differ). With `banded-alternating`
-    /// and `banded-forward`, wherever the head changes.
+    /// Skew in sectors between neighbouring tracks of a cylinder (sectors of the first surface, if
+    /// surfaces differ). With `banded-alternating` and `banded-forward`, the skew wherever the head
+    /// changes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub track_skew: f64,
-    /// The same from the last track of a cylinder to the first of the next, and
-    /// between neighbours in a band.
+    /// Skew in sectors from the last track of a cylinder to the first track of the next, and
+    /// between neighbouring tracks in a band.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cylinder_skew: f64,
     /// Sectors from angle 0 to the zone's first sector.
     #[serde(default, skip_serializing_if = "is_default")]
     pub offset: f64,
-    /// Sectors in front of the zone's first LBN that carry none.
+    /// Number of sectors without LBNs in front of the first LBN of the zone.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dead: u64,
-    /// Sectors of the zone that carry no LBN, slipped ones included.
+    /// Number of sectors of the zone without LBNs, including slipped sectors but not `dead`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spares: u64,
-    /// Of each track, the last sectors are spare, and LBNs slip within their
-    /// track only.
+    /// Number of spare sectors at the end of each track. LBNs then slip within a track only.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spares_per_track: u32,
-    /// Of each cylinder (or each `spare_range_cylinders`), the last sectors are
-    /// spare, and LBNs slip within it only.
+    /// Number of spare sectors at the end of each cylinder, or of each `spare_range_cylinders`.
+    /// LBNs then slip within the range only.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spares_per_cylinder: u32,
-    /// Cylinders that share the spares of `spares_per_cylinder`.
+    /// Number of cylinders sharing `spares_per_cylinder`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spare_range_cylinders: u32,
-    /// Slipped sectors, ascending, counted in LBN order from the zone's first:
-    /// single ones, or `[first, sectors]` for a run such as a whole track.
+    /// Slipped sectors, ascending, counted in LBN order from the first sector of the zone. An entry
+    /// is a single sector, or `[first, sectors]` for a run such as a whole track.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slips: Vec<SlipConfig>,
-    /// `[defective, replacement]`: an LBN whose sector is defective lives on
-    /// another, which carries none. Counted as slips are.
+    /// Pairs `[defective, replacement]`. The LBN of the defective sector lives on the replacement
+    /// sector, which has no LBN otherwise. Sectors are counted as in `slips`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remaps: Vec<(u64, u64)>,
-    /// Tracks with fewer sectors than their neighbours.
+    /// Tracks with fewer sectors than the neighbouring tracks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exceptions: Vec<ExceptionConfig>,
-    /// The order of LBNs in this zone, where it is not the drive's.
+    /// Order of LBNs in this zone, if the order differs from the drive's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<TrackOrder>,
-    /// In place of an order: runs of tracks over which LBNs pass, one group of
-    /// cylinders; the group repeats inward.
+    /// Runs of tracks in place of the order: one group of cylinders, repeated inward.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<RunConfig>,
 }
 
 impl ZoneConfig {
-    /// A zone without anything but tracks of `sectors`.
+    /// Returns a zone with tracks of `sectors` sectors and no further features.
     pub fn plain(first_cylinder: u32, last_cylinder: u32, sectors: u32) -> ZoneConfig {
         ZoneConfig {
             first_cylinder,
@@ -307,18 +301,18 @@ impl ZoneConfig {
     }
 }
 
-/// Sectors that carry no LBN.
+/// Sectors without an LBN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SlipConfig {
     /// One sector.
     One(u64),
-    /// The first of several, and how many.
+    /// First sector of a run, and the number of sectors.
     Run(u64, u64),
 }
 
 impl SlipConfig {
-    /// The first sector, and how many.
+    /// Returns the first sector and the number of sectors.
     pub fn run(self) -> (u64, u64) {
         match self {
             SlipConfig::One(sector) => (sector, 1),
@@ -327,45 +321,45 @@ impl SlipConfig {
     }
 }
 
-/// A track with fewer sectors than its neighbours.
+/// A track with fewer sectors than the neighbouring tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExceptionConfig {
-    /// Where it lies.
+    /// Cylinder of the track.
     pub cylinder: u32,
-    /// Its surface.
+    /// Surface of the track.
     pub surface: u32,
-    /// Sectors that carry an LBN.
+    /// Number of sectors with an LBN.
     pub sectors: u32,
-    /// Sectors at its beginning that carry none.
+    /// Number of sectors without an LBN at the beginning of the track.
     #[serde(default, skip_serializing_if = "is_default")]
     pub skip_first: u32,
 }
 
-/// Neighbouring tracks of one surface that LBNs pass over.
+/// Neighbouring tracks of one surface with consecutive LBNs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunConfig {
     /// The surface.
     pub surface: u32,
-    /// The outermost of the tracks, counted within the group.
+    /// Outermost track, counted within the group.
     pub first_cylinder: u32,
-    /// How many tracks.
+    /// Number of tracks.
     pub tracks: u32,
-    /// Whether LBNs begin at the outermost track or at the innermost.
+    /// Direction in which LBNs run; `inward` begins at the outermost track.
     #[serde(default, skip_serializing_if = "is_default")]
     pub direction: Direction,
-    /// Sectors on each, where that is not the zone's number.
+    /// Number of sectors on each track. Default: the zone's number.
     pub sectors_per_track: Option<u32>,
-    /// Where the first track begins, in revolutions from the beginning of the
-    /// group; by the skews unless said.
+    /// Angle of the first track in revolutions from the beginning of the group. Default: from the
+    /// skews.
     pub offset_revolutions: Option<f64>,
-    /// From where a track begins to where the next does, in revolutions; the
-    /// cylinder skew unless said.
+    /// Angle in revolutions from the beginning of one track to the beginning of the next. Default:
+    /// the cylinder skew.
     pub step_revolutions: Option<f64>,
 }
 
-/// Sectors on the tracks of a zone.
+/// Number of sectors on the tracks of a zone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SectorsPerTrack {
@@ -379,22 +373,22 @@ pub enum SectorsPerTrack {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "form", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SeekConfig {
-    /// Measured: `[cylinders, ms]`, ascending; straight lines between them.
+    /// Measured points `[cylinders, ms]`, ascending, joined by straight lines.
     Points {
         /// The points.
         points: Vec<(u32, f64)>,
-        /// The curve may fall by more than the noise of a measurement.
+        /// True if the curve may fall by more than the noise of a measurement.
         #[serde(default, skip_serializing_if = "is_default")]
         falls_allowed: bool,
     },
-    /// The three numbers of a datasheet. The curve through them is
-    /// `t + b sqrt(d-1) + c (d-1)` (Lee & Katz, SIGMETRICS 1993).
+    /// The three numbers of a data sheet. The curve through the numbers is `t + b sqrt(d-1) + c
+    /// (d-1)` (Lee & Katz, SIGMETRICS 1993).
     Datasheet {
-        /// One cylinder.
+        /// Time in ms for one cylinder.
         track_to_track_ms: f64,
-        /// Mean over seeks between random cylinders.
+        /// Mean time in ms over seeks between random cylinders.
         average_ms: f64,
-        /// From edge to edge.
+        /// Time in ms from edge to edge.
         full_stroke_ms: f64,
     },
     /// Ruemmler & Wilkes (IEEE Computer, 1994): `a + b sqrt(d)` below the
@@ -402,7 +396,7 @@ pub enum SeekConfig {
     TwoPiece {
         /// Constant of the short seeks.
         a_ms: f64,
-        /// Factor of the root of the distance.
+        /// Factor of the square root of the distance.
         b_ms: f64,
         /// Constant of the long seeks.
         c_ms: f64,
@@ -413,8 +407,8 @@ pub enum SeekConfig {
     },
 }
 
-/// What a vendor publishes about the whole. Each number that is given is
-/// checked against the model when the file is loaded.
+/// Published numbers of the whole drive. Each given number is checked against the model when the
+/// file is loaded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
@@ -424,11 +418,11 @@ pub struct Published {
     /// Sustained transfer rate at the inner edge, MB/s (10^6 bytes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inner_mb_per_s: Option<f64>,
-    /// Mean seek time of random reads.
+    /// Mean seek time of random reads in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_seek_ms: Option<f64>,
-    /// Relative difference that the checks of this drive allow; 0.03 unless
-    /// said. A larger one wants a reason in `sources`.
+    /// Relative difference that the checks of this drive allow. Default 0.03. A larger value should
+    /// have a reason in `sources`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
 }

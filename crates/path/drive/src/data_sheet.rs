@@ -1,17 +1,16 @@
 //! A first description of a drive from the few numbers that vendors print.
 //!
-//! What no sheet says is fitted: zones, the order of tracks, the seek curve
-//! between its ends, skews, the rules of the buffer. Each fitted number says so
-//! under `[sources]`. The layout is that of drives since about 2000: a head
-//! keeps to its surface for a band of tracks before the next head takes over,
-//! and tracks differ in length by surface (H. Wong, "Discovering Hard Disk
-//! Physical Geometry through Microbenchmarking", 2019).
+//! Numbers that no sheet contains are fitted: zones, the order of tracks, the seek curve between
+//! its ends, skews, the rules of the buffer. Each fitted number is marked under `[sources]`. The
+//! layout is that of drives since about 2000: a head stays on its surface for a band of tracks
+//! before the next head takes over, and track lengths differ by surface (H. Wong, "Discovering Hard
+//! Disk Physical Geometry through Microbenchmarking", 2019).
 //!
-//! | step | what |
+//! | step | result |
 //! |---|---|
-//! | [`DataSheet::checked`] | nonsense is refused |
+//! | [`DataSheet::checked`] | impossible numbers are refused |
 //! | [`Layout::fit`] | surfaces, cylinders and the tracks of each zone |
-//! | [`DataSheet::drive`] | the description, its sources, what it is held against |
+//! | [`DataSheet::drive`] | the description, with sources and published numbers |
 
 mod layout;
 mod sources;
@@ -26,22 +25,21 @@ use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, Duration, Sectors};
 use layout::Layout;
 
-/// From where a track begins to where its neighbour does, in revolutions: 1/16
-/// on a Toshiba X300 (Wong), 0.05 to 0.2 on the others of 2009 and later.
+/// Skew between neighbouring tracks, in revolutions: 1/16 on a Toshiba X300 (Wong), 0.05 to 0.2 on
+/// other drives of 2009 and later.
 const NEIGHBOUR_SKEW: f64 = 1.0 / 16.0;
-/// The same where the head changes; wider, for heads stand tens of tracks apart
-/// (Wong, "Track alignment across surfaces").
+/// Skew at a change of head, in revolutions. The skew is wider because heads stand tens of tracks
+/// apart (Wong, "Track alignment across surfaces").
 const HEAD_SKEW: f64 = 3.0 / 16.0;
-/// What a drive's inner rate is of its outer one: 229 of 500 sectors a track on
-/// a Toshiba X300 (Wong).
+/// Ratio of the inner rate to the outer rate: 229 of 500 sectors a track on a Toshiba X300 (Wong).
 const INNER_SHARE: f64 = 0.458;
-/// As the Exos X24 was fitted to its published random reads.
+/// Average seek in ms, from the fit of the Exos X24 to its published random reads.
 const AVERAGE_SEEK_MS: f64 = 8.5;
-/// A full stroke over the average seek, as in the Constellation.2 manual.
+/// Ratio of the full stroke to the average seek, as in the Constellation.2 manual.
 const FULL_STROKE: f64 = 2.1;
-/// Rates and the average seek come out within this part of what was given.
+/// Largest relative error of the rates and of the average seek.
 const TOLERANCE: f64 = 0.01;
-/// A buffer where none is given.
+/// Default size of the buffer.
 const BUFFER: Bytes = Bytes(64 << 20);
 
 /// The numbers of a data sheet.
@@ -49,26 +47,26 @@ const BUFFER: Bytes = Bytes(64 << 20);
 pub struct DataSheet {
     /// The drive's name for people.
     pub title: String,
-    /// What the drive reports; [`sectors_of`] knows it for the usual sizes.
+    /// Number of sectors that the drive reports; [`sectors_of`] returns the number for the usual
+    /// sizes.
     pub capacity: Sectors,
     /// Revolutions a minute.
     pub rpm: f64,
     /// Sustained transfer rate at the outer edge, MB/s (10^6 bytes).
     pub outer_mb_per_s: f64,
-    /// The same at the inner edge; 0.458 of it unless known.
+    /// Sustained transfer rate at the inner edge, MB/s. Default: 0.458 of the outer rate.
     pub inner_mb_per_s: Option<f64>,
-    /// Mean seek of random reads; 8.5 ms unless known.
+    /// Mean seek of random reads in ms. Default 8.5.
     pub average_seek_ms: Option<f64>,
-    /// Recording surfaces; by the length of the tracks unless known.
+    /// Recording surfaces. Default: from the track length.
     pub surfaces: Option<u32>,
-    /// Its buffer; 64 MiB unless known.
+    /// Size of the buffer. Default 64 MiB.
     pub buffer: Option<Bytes>,
 }
 
-/// What a drive reports that is sold as one of `capacity`: to 8 TB by the rule
-/// of IDEMA LBA1-03, above it the next multiple of 2^21 sectors, as drives of 10
-/// to 24 TB do. A capacity that is no whole number of GB, or below 50 of them,
-/// is meant as it is.
+/// Returns the number of sectors that a drive sold with `capacity` reports. Up to 8 TB, the rule of
+/// IDEMA LBA1-03 applies. Above 8 TB, the result is the next multiple of 2^21 sectors, as on drives
+/// of 10 to 24 TB. A capacity below 50 GB, or not a whole number of GB, is converted as given.
 pub fn sectors_of(capacity: Bytes) -> Sectors {
     const GB: u64 = 1_000_000_000;
     let gigabytes = capacity.0 / GB;
@@ -82,13 +80,12 @@ pub fn sectors_of(capacity: Bytes) -> Sectors {
 }
 
 impl DataSheet {
-    /// A description that has these numbers: the capacity to the sector, rates
-    /// and the average seek within 1 %.
+    /// Returns a description with these numbers. The capacity is exact. Rates and the average seek
+    /// are within 1 %.
     ///
     /// # Errors
-    /// Names the number (`capacity`, `rpm`, `outer`, `inner`, `seek`,
-    /// `surfaces`, `cache`) that cannot be, what was found and what was
-    /// expected.
+    /// Names the invalid number (`capacity`, `rpm`, `outer`, `inner`, `seek`, `surfaces`, `cache`),
+    /// the found value and the expected range.
     pub fn drive(&self) -> Result<DriveConfig, ConfigError> {
         self.checked()?;
         let layout = Layout::fit(self)?;
@@ -113,11 +110,14 @@ impl DataSheet {
             write_settle_ms: rounded(neighbour_ms * 0.2),
             turn_round_ms: 0.0,
             zero_latency: ZeroLatency::All(true),
+            // Deskstar 120GXP specification, figure 4.
             command_overhead_ms: 0.3,
             queued_overhead_ms: 0.0,
             electronics: ElectronicsConfig {
+                // SATA at 6 Gb/s carries 600 MB/s behind the 8b/10b code: 512 bytes in 0.853 us.
                 bus_read_ms_per_sector: 0.000853,
                 bus_write_ms_per_sector: 0.000853,
+                // Ultrastar 146Z10 specification, section 4.5.1.
                 hit_overhead_ms: Some(0.03),
                 ..ElectronicsConfig::default()
             },
@@ -143,7 +143,7 @@ impl DataSheet {
         held(config)
     }
 
-    /// Refuses numbers that no drive has.
+    /// Refuses impossible numbers.
     fn checked(&self) -> Result<(), ConfigError> {
         let fail = |key: &str, message: String| Err(ConfigError::new(key, message));
         if self.capacity.0 < 1 << 20 {
@@ -220,13 +220,13 @@ impl DataSheet {
         60_000.0 / self.rpm
     }
 
-    /// The rate of a track of one sector, without skews.
+    /// Rate of a track with one sector, without skews.
     fn mb_per_s_of_a_sector(&self) -> f64 {
         512.0 * self.rpm / 60.0 / 1e6
     }
 }
 
-/// The buffer of `size` with the rules that are assumed for current drives.
+/// Returns a buffer of `size` with the rules assumed for current drives.
 fn buffer(size: Bytes) -> BufferConfig {
     let sectors = (size.0 / 512) as u32;
     BufferConfig {
@@ -253,7 +253,7 @@ fn buffer(size: Bytes) -> BufferConfig {
     }
 }
 
-/// A description, if all that the library's are held to holds for it.
+/// Returns the description if the description passes all checks for drives of the library.
 fn held(config: DriveConfig) -> Result<DriveConfig, ConfigError> {
     let model = Model::new(config)?;
     match checks(&model).into_iter().find(|check| !check.passed) {
@@ -268,7 +268,7 @@ fn held(config: DriveConfig) -> Result<DriveConfig, ConfigError> {
     }
 }
 
-/// To the microsecond.
+/// Rounds to the microsecond.
 fn rounded(ms: f64) -> f64 {
     (ms * 1000.0).round() / 1000.0
 }

@@ -1,4 +1,4 @@
-//! The drive as a layer: requests wait in its queue, the arm serves one at a
+//! The drive as a layer: requests wait in the command queue, and the arm serves one request at a
 //! time.
 
 mod background;
@@ -29,8 +29,8 @@ use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What all drives of one model share: build it once, then as many drives from
-/// it as the array has.
+/// The shared part of all drives of one model. Build the model once, then build each drive of an
+/// array from the model.
 #[derive(Clone, Debug)]
 pub struct Model {
     mechanics: Arc<Mechanics>,
@@ -38,11 +38,13 @@ pub struct Model {
     command_overhead: Duration,
     queued_overhead: Duration,
     electronics: Electronics,
-    /// What stopping and starting takes, if it does, and what its states draw.
+    /// Spin-up and spin-down times and the watts of each power state. `None` if the drive file has
+    /// no `[power]`.
     power: Option<Arc<Power>>,
-    /// By how much they are ahead at time 0.
+    /// Angle by which the platters lead at time 0.
     phase: Angle,
-    /// Neither buffer nor bus: an access is all that a request costs.
+    /// True if the drive has neither buffer nor bus times. A request then costs the overhead and
+    /// the access alone.
     plain: bool,
 }
 
@@ -52,33 +54,34 @@ pub struct Model {
 /// - **Effects out**: `complete`.
 /// - **Getters**: `next_wake`, `gauge`, `count`, [`statistics`](Drive::statistics).
 ///
-/// Requests beyond the queue's depth wait outside of it, in order of arrival:
-/// the drive does not see them when it chooses.
+/// The queue holds at most `depth` requests. Further requests wait outside the queue in order of
+/// arrival. The drive cannot choose a request outside the queue.
 pub struct Drive {
     arm: Arm,
     command_overhead: Duration,
-    /// What is left of it where it was prepared before.
+    /// Remaining command overhead when the drive prepared the command early.
     queued_overhead: Duration,
-    /// When the command that the arm took up last was prepared.
+    /// Time when the drive finished preparing the arm's last command.
     prepared: Time,
     depth: u32,
     queue: CommandQueue,
-    /// Requests for which nobody waits, if they wait for latency that is free.
+    /// Background requests, waiting for free rotational latency. `None` unless configured.
     background: Option<Background>,
     outside: VecDeque<u32>,
     flush_command: FlushCommand,
-    /// How long the platters need to stop, if they do.
+    /// Time from full speed to standing platters. `None` if the platters never stop.
     spin_down: Option<Duration>,
-    /// They stand from then on, and nobody was told.
+    /// Time when the platters stop, until a notice of the stop goes out.
     stopped: Option<Time>,
-    /// They stood once more before, since then, and nobody was told either.
+    /// Time of an earlier stop whose notice has not gone out either. The platters started again in
+    /// between.
     stopped_before: Option<Time>,
-    /// Decides when they stop while nothing is to do.
+    /// Spin-down policy of an idle drive.
     timer: Option<Box<dyn SpinDown>>,
-    /// They began to stop then, by themselves.
+    /// Time when the policy last began to stop the platters.
     stopping: Option<Time>,
-    /// Commands of all inside, which are served before the queue, and when they
-    /// came in.
+    /// Commands for the whole drive, such as a flush, each with the time when the command came in.
+    /// The arm serves these commands before the queue.
     of_all: VecDeque<(u32, Time)>,
     slots: Slots<Slot>,
     next_lbn: Lbn,
@@ -86,18 +89,18 @@ pub struct Drive {
     plain: bool,
     buffer: Option<Buffer>,
     last: Last,
-    /// What it needs to serve requests beside the arm, if it does.
+    /// State for answers beside the arm (`buffered_first`).
     beside: Option<Beside>,
     service: Option<Service>,
-    /// Requests that the buffer answers while the arm serves another, in order.
+    /// Buffer hits, answered while the arm serves another request, in order of completion.
     passing: VecDeque<Service>,
-    /// The bus is taken by those until then.
+    /// Time when the bus is free of the requests in `passing`.
     bus_free: Time,
     idle_since: Time,
     own: Own,
-    /// What does not reach the medium, if writes go wrong.
+    /// Faulty writes of the medium. `None` unless configured.
     faults: Option<Faults>,
-    /// What reads in the rotational latency of requests, if anything does.
+    /// Background scan in the rotational latency of requests. `None` unless configured.
     freeblock: Option<Freeblock>,
     statistics: Statistics,
 }
@@ -108,14 +111,14 @@ struct Slot {
     submitted: Time,
 }
 
-/// When the buffer next begins or ends something by itself.
+/// Time of the buffer's next event of its own, without a request.
 #[derive(Clone, Copy, Debug)]
 enum Own {
-    /// There are requests, which say when.
+    /// The drive has requests, and the requests determine the next event.
     Nothing,
-    /// It is worked out then.
+    /// The next event is not computed yet. The drive computes the event at `look`.
     Unknown { look: Time },
-    /// Then; never, if nothing is left to do.
+    /// Time of the next event; [`Time::NEVER`] if the buffer has nothing left to do.
     At(Time),
 }
 
@@ -129,14 +132,14 @@ impl Own {
     }
 }
 
-/// What the last request was.
+/// Kind and extent of the last request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
     kind: Before,
     extent: Extent,
 }
 
-/// The request under the heads.
+/// A request in service.
 #[derive(Clone, Copy, Debug)]
 struct Service {
     slot: u32,
@@ -145,10 +148,10 @@ struct Service {
 }
 
 impl Model {
-    /// Checks and tabulates a description.
+    /// Checks a description and builds the tables.
     ///
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the invalid key.
     pub fn new(config: DriveConfig) -> Result<Model, ConfigError> {
         let mechanics = Mechanics::new(&config)?;
         config.queue.build().map_err(|error| error.below("queue"))?;
@@ -184,13 +187,13 @@ impl Model {
         Ok(model)
     }
 
-    /// The same, of which platters are ahead by `phase` at time 0.
+    /// Returns the same model, with platters that lead by `phase` at time 0.
     #[must_use]
     pub fn turned(self, phase: Angle) -> Model {
         Model { phase, ..self }
     }
 
-    /// By how much platters are ahead at time 0.
+    /// Angle by which the platters lead at time 0.
     pub fn phase(&self) -> Angle {
         self.phase
     }
@@ -205,12 +208,12 @@ impl Model {
         &self.mechanics
     }
 
-    /// What counts an arm's energy, if the description says what it draws.
+    /// Returns the energy meter of one arm. `None` if the description has no watts.
     pub fn meter(&self) -> Option<Meter> {
         self.power.as_deref().and_then(Meter::new)
     }
 
-    /// How addresses lie.
+    /// Returns the map from addresses to tracks.
     pub fn tracks(&self) -> Arc<dyn TrackTable> {
         match self.config.actuators {
             1 => Arc::clone(&self.mechanics) as Arc<dyn TrackTable>,
@@ -221,11 +224,11 @@ impl Model {
         }
     }
 
-    /// One drive of this model, at rest at time 0, with its arms below it where
-    /// it has several.
+    /// Returns one drive of this model, at rest at time 0. A drive with several arms has the arms
+    /// as lower layers.
     ///
     /// # Errors
-    /// Names the key of queue or buffer that cannot be.
+    /// Names the invalid key of the queue or the buffer.
     pub fn branch(&self) -> Result<Branch, ConfigError> {
         let tracks = || Arc::clone(&self.mechanics) as Arc<dyn TrackTable>;
         if self.config.actuators == 1 {
@@ -243,11 +246,10 @@ impl Model {
         ))
     }
 
-    /// What goes wrong on it.
+    /// Returns the faults of the medium, if the description has any.
     ///
     /// # Errors
-    /// Names the key that cannot be; of a drive with several arms, that it cannot have
-    /// faults.
+    /// Names the invalid key. A drive with several arms cannot have faults.
     fn faults(&self) -> Result<Option<Faults>, ConfigError> {
         let Some(faults) = &self.config.faults else {
             return Ok(None);
@@ -261,10 +263,10 @@ impl Model {
         faults.map(Some).map_err(|error| error.below("faults"))
     }
 
-    /// The scan beside requests.
+    /// Returns the scan in the rotational latency of requests, if the description has one.
     ///
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the invalid key.
     fn freeblock(&self) -> Result<Option<Freeblock>, ConfigError> {
         let build = |config| Freeblock::new(config, &self.mechanics);
         self.config
@@ -275,10 +277,10 @@ impl Model {
             .map_err(|error| error.below("freeblock"))
     }
 
-    /// What keeps requests for which nobody waits.
+    /// Returns the store of background requests, if the description has one.
     ///
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the invalid key.
     fn background(&self) -> Result<Option<Background>, ConfigError> {
         let Some(config) = &self.config.queue.background else {
             return Ok(None);
@@ -298,10 +300,11 @@ impl Model {
         Ok(Some(background))
     }
 
-    /// One arm of this model with all that belongs to it: heads at cylinder 0, surface 0, nothing queued.
+    /// Returns one arm of this model with an own queue and buffer. The heads are at cylinder 0,
+    /// surface 0, and the queue is empty.
     ///
     /// # Errors
-    /// Names the key of the queue that cannot be.
+    /// Names the invalid key of the queue.
     pub fn drive(&self) -> Result<Drive, ConfigError> {
         Ok(Drive {
             arm: Arm::new(
@@ -352,8 +355,8 @@ impl Model {
 }
 
 impl Drive {
-    /// While there is no request, the buffer goes on by itself. When, is worked
-    /// out not before it may do so: the next request often comes earlier.
+    /// Lets the buffer work while the drive has no request. The time of the next buffer event is
+    /// computed only when the buffer may begin, because the next request often comes earlier.
     fn work_alone(&mut self, now: Time) {
         let idle = self.slots.is_empty();
         let Some(buffer) = self.buffer.as_mut().filter(|_| idle) else {
@@ -381,8 +384,7 @@ impl Drive {
         }
     }
 
-    /// Finishes and begins everything that was due up to `now`, each at its own
-    /// instant.
+    /// Finishes and begins everything due up to `now`, each at the right instant.
     fn catch_up(&mut self, now: Time, out: &mut Out) {
         loop {
             let served = self.service.map_or(Time::NEVER, |service| service.finish);
@@ -411,6 +413,8 @@ impl Drive {
     }
 
     fn finish(&mut self, service: Service, out: &mut Out) {
+        // Notices of earlier instants leave before the completion, so that effects keep the order
+        // of time.
         self.tell(service.finish, out);
         let Slot { request, submitted } = self.slots.take(service.slot);
         assert!(
@@ -458,7 +462,8 @@ impl Drive {
         });
     }
 
-    /// What becomes of a request on a medium on which writes go wrong.
+    /// Returns the status of a finished request. On a medium with faults, a write may go wrong
+    /// here.
     fn outcome(&mut self, request: &Request) -> Status {
         let Some(faults) = &mut self.faults else {
             return Status::Done;
@@ -473,7 +478,7 @@ impl Drive {
         Status::Done
     }
 
-    /// Commands that the drive has accepted, the one in service included.
+    /// Number of accepted commands, including commands in service.
     fn inside(&self) -> usize {
         let served = usize::from(self.service.is_some()) + self.passing.len();
         let writers = self.beside.as_ref().map_or(0, Beside::writers);
@@ -488,8 +493,8 @@ impl Drive {
         inside
     }
 
-    /// Lets requests into the queue as far as there is room, and one into
-    /// service if the arm is free. Nothing passes one that waits outside.
+    /// Lets requests into the queue while there is room, and begins one request if the arm is free.
+    /// No request overtakes a waiting request outside.
     fn admit(&mut self, now: Time) {
         while let Some(&slot) = self.outside.front() {
             if self.inside() >= self.depth as usize || self.waits_alone(slot) || self.serves_alone()
@@ -511,7 +516,7 @@ impl Drive {
         }
     }
 
-    /// When something may go on though nothing ends then.
+    /// Earliest time for waiting work to go on although no request ends then.
     fn look_again(&self) -> Time {
         let beside = self
             .beside
@@ -527,13 +532,13 @@ impl Drive {
         if self.queue.is_empty()
             && let Some(buffer) = &mut self.buffer
         {
-            // Nobody has waited for the arm until now.
+            // No request has waited for the arm until now.
             buffer.catch_up(now, false, &mut self.arm);
         }
         self.insert(slot, now);
     }
 
-    /// A request that came into the queue at `now`.
+    /// Describes a request that entered the queue at `now` to the discipline.
     fn waiting(&self, slot: u32, now: Time) -> Waiting {
         let request = &self.slots[slot].request;
         let position = self.arm.mechanics().geometry().locate(request.extent.start);
@@ -548,7 +553,7 @@ impl Drive {
         }
     }
 
-    /// Takes the next request into service at `now`, if one waits.
+    /// Takes the next request into service at `now`, if a request waits.
     fn begin_next(&mut self, now: Time) {
         if self.queue.is_empty() {
             return;
@@ -589,7 +594,7 @@ impl Drive {
         self.service = Some(service);
     }
 
-    /// A request that costs its overhead and its access.
+    /// Serves a request on a drive without buffer and bus: overhead and access only.
     fn serve_plainly(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
         let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
@@ -601,6 +606,8 @@ impl Drive {
         );
         let detour = self.detour(via);
         self.arm.take(free, moves + detour);
+        // The scan reads before the access, because the access moves the heads away from the
+        // position that the scan starts from.
         self.read_free_blocks(moves + detour, extent, &waiting.position, waiting.write);
         let mut access = self
             .arm
@@ -614,7 +621,7 @@ impl Drive {
         }
     }
 
-    /// A request on a drive with buffer and bus.
+    /// Serves a request on a drive with buffer and bus.
     fn serve(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
         let request = self.slots[waiting.slot].request;
         if waiting.write {
@@ -642,7 +649,7 @@ impl Drive {
         })
     }
 
-    /// A read of what a segment of the buffer holds.
+    /// Serves a read from a segment of the buffer.
     fn read_hit(&mut self, slot: u32, segment: usize, now: Time) -> Service {
         let Slot { request, submitted } = self.slots[slot];
         let electronics = &self.electronics;
@@ -653,7 +660,7 @@ impl Drive {
                 "a hit in segment {segment}, which does not hold {:?}",
                 request.extent
             );
-            // Beside the arm, only one that nobody needs goes back to read ahead.
+            // With `buffered_first`, a hit resumes read-ahead only if no request needs the arm.
             let idle = self.beside.is_none() || self.service.is_none() && self.queue.is_empty();
             buffer.hit(segment, answered, request.extent, &self.arm, idle);
         }
@@ -666,7 +673,7 @@ impl Drive {
         }
     }
 
-    /// A write that the buffer takes, where it takes this one.
+    /// Takes a write into the buffer. `None` if the buffer cannot take the write.
     fn take_write(&mut self, slot: u32, now: Time) -> Option<Service> {
         let Slot { request, submitted } = self.slots[slot];
         let near = self.near(request.extent);
@@ -692,14 +699,14 @@ impl Drive {
         })
     }
 
-    /// Whether `extent` lies within a segment's size of the last request.
+    /// True if `extent` lies within one segment size of the last request.
     fn near(&self, extent: Extent) -> bool {
         let size = Sectors(self.buffer.as_ref().map_or(0, Buffer::segment_sectors));
         let last = self.last.extent;
         extent.start < last.end() + size && last.start < extent.end() + size
     }
 
-    /// A read that the medium must answer.
+    /// Serves a read from the medium.
     fn read_medium(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
         let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
@@ -733,9 +740,10 @@ impl Drive {
         }
     }
 
-    /// A background scan reads in what the arm, which leaves at `moves`, would wait.
+    /// Lets the background scan read during the rotational latency of a request for which the arm
+    /// leaves at `moves`.
     fn read_free_blocks(&mut self, moves: Time, extent: Extent, position: &Position, write: bool) {
-        // Platters that stand have no latency that is known before they turn.
+        // The latency of standing platters is not known before the platters turn.
         let Some(freeblock) = self.freeblock.as_mut().filter(|_| !self.arm.rests()) else {
             return;
         };
@@ -744,7 +752,7 @@ impl Drive {
         freeblock.serve(mechanics, self.arm.head(), moves, position, span, write);
     }
 
-    /// The bus for a read of so many sectors from the medium.
+    /// Returns the bus for a read of `sectors` from the medium.
     fn bus(&self, sectors: Sectors) -> Bus {
         let electronics = &self.electronics;
         let preparation = electronics.read_reselect + electronics.data_preparation;
@@ -756,8 +764,8 @@ impl Drive {
         )
     }
 
-    /// How the sectors of a write come that is prepared at `ready`: of its overheads, `seek` is
-    /// that until the arm moves and `data` that until they are sent.
+    /// Returns when the sectors of a write arrive over the bus. The arm may move at `ready`. `seek`
+    /// is the overhead until the arm moves, and `data` is the overhead until the data are sent.
     fn feed(&self, ready: Time, seek: Duration, data: Duration, extent: Extent) -> Feed {
         let electronics = &self.electronics;
         let each = if electronics.write_underruns {
@@ -773,12 +781,12 @@ impl Drive {
         }
     }
 
-    /// Sectors that must have been read before the bus begins.
+    /// Number of sectors required from the medium before the bus transfer begins.
     fn watermark(&self, sectors: Sectors) -> u64 {
         self.marked(self.electronics.read_watermark, sectors)
     }
 
-    /// Sectors up to a mark.
+    /// Number of sectors up to a watermark, at most `sectors`.
     fn marked(&self, mark: f64, sectors: Sectors) -> u64 {
         let of = match &self.buffer {
             Some(buffer) if self.electronics.watermark_of_segment => buffer.segment_sectors(),
@@ -787,8 +795,8 @@ impl Drive {
         ((mark * of as f64) as u64).min(sectors.0)
     }
 
-    /// A read of which the buffer holds the beginning, and the heads are on the
-    /// way to the rest: the medium goes on without pause.
+    /// Serves a read whose beginning is in the buffer while the heads are reading towards the rest.
+    /// The medium goes on without a pause.
     fn read_on(&mut self, slot: u32, now: Time, there: Sectors, next: Lbn, since: Time) -> Service {
         let Slot { request, submitted } = self.slots[slot];
         let extent = request.extent;
@@ -818,7 +826,7 @@ impl Drive {
             buffer.filled(medium_end, extent, &mut self.arm);
         }
         let finish = bus.end.max(medium_end) + electronics.read_completion;
-        // The access began before the request came: what is left of it is
+        // The access began before the request came. The remaining time of the access counts as
         // transfer.
         let left = Access {
             transfer: medium_end.saturating_since(answered),
@@ -831,8 +839,8 @@ impl Drive {
         }
     }
 
-    /// A read of which a segment holds the beginning: that goes over the bus at
-    /// once, and the medium has the rest.
+    /// Serves a read whose beginning is in a segment. The beginning goes over the bus at once, and
+    /// the rest comes from the medium.
     fn read_rest(
         &mut self,
         waiting: &Waiting,
@@ -880,9 +888,8 @@ impl Drive {
         }
     }
 
-    /// The bus for a read of which the buffer has `there` sectors at `now`:
-    /// these go at once, or, where partial hits wait, when the watermark is
-    /// reached.
+    /// Returns the bus for a read of which the buffer has `there` sectors at `now`. The sectors go
+    /// over the bus at once. With `partial_hits_wait` the sectors wait for the watermark.
     fn partial(&self, sectors: Sectors, there: Sectors, now: Time) -> Bus {
         let electronics = &self.electronics;
         let marked = self.watermark(sectors);
@@ -898,7 +905,7 @@ impl Drive {
         bus
     }
 
-    /// A write that completes on the medium.
+    /// Serves a write to the medium.
     fn write_through(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
         let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
@@ -927,8 +934,8 @@ impl Drive {
         }
     }
 
-    /// Answers from the buffer while the arm serves another request, where the
-    /// drive does that. Nothing passes a flush.
+    /// Answers a request from the buffer while the arm serves another request. Returns false if the
+    /// drive or the buffer cannot do so. No request overtakes a flush.
     fn pass_queue(&mut self, slot: u32, now: Time) -> bool {
         let (Some(buffer), Some(service)) = (&self.buffer, self.service) else {
             return false;
@@ -961,8 +968,8 @@ impl Drive {
         true
     }
 
-    /// The discipline's choice at `now`, for an arm that can move at `moves`; before it what
-    /// costs it nothing.
+    /// Returns the discipline's choice at `now`, for an arm that can move at `moves`. A background
+    /// request that does not delay the choice is returned first.
     fn choose(&mut self, now: Time, moves: Time) -> Option<Choice> {
         let (head, mechanics) = (self.arm.head(), self.arm.mechanics());
         let choice = self.queue.take(ArmView {
@@ -978,25 +985,26 @@ impl Drive {
         Some(Choice::direct(ride))
     }
 
-    /// When the arm can move for the next request, as far as is known before it
-    /// is chosen.
+    /// Returns the earliest time of a movement for the next request, as far as known before the
+    /// choice.
     fn next_moves(&self, now: Time) -> Time {
         let left = self.command_overhead.min(self.queued_overhead);
         (self.prepared + self.command_overhead).max(self.arm.free_from(now) + left)
     }
 
-    /// When the arm can move for `waiting`, which costs `overhead` and for which
-    /// it is free at `free`. One command is prepared at a time, while the one
-    /// before is on the medium: the arm waits for what is left, as in DiskSim
-    /// 4.0 (`overhead_done` of its disk controller).
+    /// Prepares the command of `waiting`, which costs `overhead`, and returns when the arm can
+    /// move. The arm is free at `free`. The drive prepares one command at a time while the previous
+    /// command is on the medium. The arm waits for the rest of the preparation, as in DiskSim 4.0
+    /// (`overhead_done` of the disk controller).
     fn prepare(&mut self, waiting: &Waiting, free: Time, overhead: Duration) -> Time {
         let (prepared, moves) = self.prepared(self.prepared, waiting.arrived, free, overhead);
         self.prepared = prepared;
         moves
     }
 
-    /// When a command that came at `arrived`, behind one that was prepared at `before`, is
-    /// prepared, and when the arm can move for it that is free at `free`.
+    /// Returns when a command is prepared and when the arm can move for the command. The command
+    /// came at `arrived`, the previous command was prepared at `before`, and the arm is free at
+    /// `free`.
     fn prepared(
         &self,
         before: Time,
@@ -1011,7 +1019,8 @@ impl Drive {
         )
     }
 
-    /// How long the arm takes over a cylinder on the way, if there is one.
+    /// Moves the arm over the cylinder `via`, if there is one, and returns the time for the
+    /// movement.
     fn detour(&mut self, via: Option<Cylinder>) -> Duration {
         via.map_or(Duration::ZERO, |cylinder| self.arm.visit(cylinder))
     }
@@ -1030,8 +1039,8 @@ impl Drive {
         self.slots.len() as u32
     }
 
-    /// What its arm has cost until `now`, which is not before the last event, if its description
-    /// says what it draws.
+    /// Returns the energy of the arm until `now`. `now` must not lie before the last event. `None`
+    /// if the description has no watts.
     pub fn power(&self, now: Time) -> Option<PowerStatistics> {
         self.arm.power(now, |meter| {
             if let Some(buffer) = &self.buffer {
@@ -1042,7 +1051,7 @@ impl Drive {
         })
     }
 
-    /// Time in which its arm was taken until `now`, which is not before the last event.
+    /// Busy time of the arm until `now`. `now` must not lie before the last event.
     fn busy(&self, now: Time) -> Duration {
         self.arm.busy(
             now,
@@ -1052,7 +1061,7 @@ impl Drive {
         )
     }
 
-    /// What was counted so far; of its arm, all that it did and is about to do, but for what that costs.
+    /// Returns the counters so far. The work of the arm includes planned work, but excludes energy.
     pub fn statistics(&self) -> MemberStatistics {
         let Work {
             busy,
@@ -1072,8 +1081,8 @@ impl Drive {
     }
 }
 
-/// The breakdown of a request that came at `submitted`, was taken up at `begun`
-/// and finished at `finish`; what the access does not explain is overhead.
+/// Splits the response time of a request into parts. The request came at `submitted`, was taken up
+/// at `begun` and finished at `finish`. Time outside the access counts as overhead.
 fn parts(submitted: Time, begun: Time, finish: Time, access: &Access) -> Breakdown {
     let service = finish.since(begun);
     let transfer = access
@@ -1090,8 +1099,8 @@ fn parts(submitted: Time, begun: Time, finish: Time, access: &Access) -> Breakdo
     }
 }
 
-/// The bus during a read: sectors go over it in the order of their LBNs, each
-/// when it has passed under the head.
+/// The bus during a read. Sectors go over the bus in the order of their LBNs, each after the sector
+/// has passed under the head.
 struct Bus {
     sectors: u64,
     each: Duration,
@@ -1111,9 +1120,9 @@ impl Bus {
         }
     }
 
-    /// Sectors have passed under the head. The bus ends no earlier than the
-    /// first and the last of them, and all behind, need; nor, from the mark on,
-    /// than all together.
+    /// Records that sectors have passed under the head. The bus cannot end before the first and the
+    /// last of these sectors and all later sectors are sent. From the watermark on, the bus cannot
+    /// end before the whole request is sent.
     fn passed(&mut self, piece: Piece) {
         let Piece {
             index,
@@ -1142,9 +1151,11 @@ impl Bus {
 }
 
 impl Node for Drive {
-    /// What costs the drive nothing is answered at once.
+    /// A request that costs the drive nothing completes at once.
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
         let out = &mut *cx.out;
+        // Requests that are due end first. Only an empty drive can stop the platters, so the stop
+        // comes second.
         self.catch_up(now, out);
         self.rest_when_due(now);
         self.arm.passed(now);
@@ -1167,6 +1178,8 @@ impl Node for Drive {
             self.service.is_none_or(|service| service.finish > now),
             "a request in service ended before {now:?} and was not finished"
         );
+        // A verifying read must reach the medium, so the buffer writes dirty sectors of the extent
+        // and drops the rest.
         if let Some(buffer) = self.buffer.as_mut().filter(|_| request.hints.verify) {
             let waiting = self.service.is_some() || !self.queue.is_empty();
             buffer.leave_to_medium(now, request.extent, waiting, &mut self.arm);
@@ -1177,6 +1190,8 @@ impl Node for Drive {
             _ => {}
         }
         self.outside.push_back(slot);
+        // If older requests wait outside, the drive had no room for them, and nothing has changed
+        // since.
         if self.outside.len() == 1 {
             self.admit(now);
         }
@@ -1198,6 +1213,7 @@ impl Node for Drive {
             .map_or(served, |passing| passing.finish.min(served));
         let work = passing.min(self.look_again());
         if work == Time::NEVER {
+            // Work of the buffer and stops of the platters do not keep a run from ending.
             Wake::Chore(self.own.at().min(self.rests_at()))
         } else {
             Wake::Work(work)
@@ -1252,8 +1268,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// What a drive answers to requests that come at these instants; wake-ups come `late` ns after
-    /// they are due.
+    /// Returns the completions of requests at the given instants. Each wake-up comes `late` ns
+    /// after the due time.
     pub(crate) fn serve(
         drive: &mut Drive,
         requests: impl IntoIterator<Item = (Time, Request)>,
@@ -1291,7 +1307,7 @@ pub(crate) mod tests {
 
     type Arrival = (u64, u64, u64, bool);
 
-    /// Runs arrivals through a drive; wake-ups come `late` after they are due.
+    /// Runs arrivals through a drive. Each wake-up comes `late` ns after the due time.
     fn run(config: DriveConfig, arrivals: &[Arrival], late: u64) -> Vec<Completion> {
         let mut drive = Model::new(config).unwrap().drive().unwrap();
         let requests = (0..).zip(arrivals).map(|(id, &(at, lbn, sectors, write))| {
@@ -1351,8 +1367,9 @@ pub(crate) mod tests {
                 .all(|completion| completion.status == Status::OutOfRange)
         );
     }
-    /// Ends of reads of four sectors each, eight apart on one track, on a drive
-    /// that turns in 6 ms (0.15 ms a sector) and needs 0.3 ms a command.
+    /// Returns the end of each read in ms. Each read has four sectors, and neighbouring reads are
+    /// eight sectors apart on one track. The drive turns in 6 ms (0.15 ms a sector) and needs 0.3
+    /// ms a command.
     fn ends_ms(arrivals: &[(f64, u64)], queued_overhead_ms: f64) -> Vec<f64> {
         let queue = QueueConfig {
             discipline: "fcfs".into(),
@@ -1415,8 +1432,8 @@ pub(crate) mod tests {
 
     #[test]
     fn one_command_is_prepared_at_a_time() {
-        // One sector takes half as long as its command: all three are on one
-        // track, and the last is prepared at 0.9 ms.
+        // One sector takes half as long as one command. All three sectors are on one track, and the
+        // last command is prepared at 0.9 ms.
         assert_eq!(
             ends_ms(&[(0.0, 2), (0.0, 6), (0.0, 7)], 0.0)[..2],
             [0.9, 1.5]

@@ -1,5 +1,4 @@
-//! What a request costs besides arm and platter: command overheads, and the
-//! bus.
+//! Cost of a request besides arm and platters: command overheads and the bus.
 
 use crate::config::{ElectronicsConfig, OverheadConfig, WriteDisconnectConfig, milliseconds};
 use fullstroke_contract::ConfigError;
@@ -35,7 +34,7 @@ struct Overhead {
     after_write: Duration,
 }
 
-/// What went before a request; a read before the first.
+/// Kind of the previous request; a read before the first request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Before {
     #[default]
@@ -129,13 +128,13 @@ impl Electronics {
         })
     }
 
-    /// Before a read that the buffer answers.
+    /// Returns the overhead before a read from the buffer.
     pub(crate) fn read_hit(&self, before: Before) -> Duration {
         self.read_hit.after(before)
     }
 
-    /// Before a read from the medium; `in_place` if the heads stand on its
-    /// track.
+    /// Returns the overhead before a read from the medium. `in_place` is true if the heads stand on
+    /// the track.
     pub(crate) fn read_miss(&self, before: Before, in_place: bool) -> Duration {
         if in_place {
             self.read_in_place.after(before)
@@ -144,8 +143,8 @@ impl Electronics {
         }
     }
 
-    /// Before a write that the buffer takes, which is `near` the last request
-    /// or not.
+    /// Returns the overhead before a write into the buffer. `near` is true if the write lies near
+    /// the last request.
     pub(crate) fn write_hit(&self, before: Before, near: bool) -> Duration {
         match (before, near) {
             _ if !self.near_write_hits => self.write_hit.after(before),
@@ -155,8 +154,8 @@ impl Electronics {
         }
     }
 
-    /// Before a write to the medium: until the arm moves, and until data are
-    /// sent.
+    /// Returns the overheads before a write to the medium: until the arm moves, and until the data
+    /// are sent.
     pub(crate) fn write_miss(&self, before: Before) -> (Duration, Duration) {
         match (self.write_disconnect, before) {
             (Some((seek, data)), _) => (seek, data + self.data_preparation),

@@ -1,15 +1,15 @@
-//! Writes that go wrong and are reported as done: lost, torn and misdirected ones
-//! (*Pro-active storage systems*, 2012, section 5.6.1).
+//! Faulty writes that the drive reports as done: lost, torn and misdirected writes (*Pro-active
+//! storage systems*, 2012, section 5.6.1).
 //!
-//! A **lost** write changes nothing. A **torn** one ends before its last sector. A
-//! **misdirected** one lands on other sectors, which lose what they held. Nobody is told:
-//! a later read delivers what is on the medium as if it were right. Only a read that says
-//! so ([`verify`](fullstroke_contract::Hints::verify)) is compared with what was written
-//! last, and answers [`Differs`](fullstroke_contract::Status::Differs).
+//! A **lost** write changes nothing. A **torn** write ends before the last sector. A
+//! **misdirected** write lands on other sectors and destroys their data. The drive reports no
+//! error: a later read delivers the content of the medium as if the content were right. Only a read
+//! with the hint [`verify`](fullstroke_contract::Hints::verify) is compared with the last written
+//! data. Such a read answers [`Differs`](fullstroke_contract::Status::Differs) if the data differ.
 //!
-//! No bytes are kept, and no versions of good sectors: a sector is *wrong* as long as it
-//! does not hold what was last written to its address. Each write makes its own sectors
-//! right, or, where it goes wrong, some of them wrong and perhaps those of others.
+//! The model keeps neither bytes nor versions of good sectors. A sector is *wrong* while the sector
+//! does not hold the data last written to that address. A good write makes the written sectors
+//! right. A faulty write makes some of them wrong, and perhaps other sectors too.
 
 use fullstroke_contract::{ConfigError, Extent, LayerReadings};
 use fullstroke_units::{Random, Sectors, Seed};
@@ -17,46 +17,46 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Which writes of a drive go wrong.
+/// Configuration of the faulty writes of a drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultsConfig {
-    /// The share of writes that go wrong by chance, 0 to 1: none unless said.
+    /// Share of writes with a random fault, 0 to 1. Default 0.
     pub rate: f64,
-    /// Of these, how many are lost, to how many are torn or misdirected: 1 unless said.
+    /// Weight of lost writes among the random faults. Default 1.
     pub lost: f64,
-    /// The same of torn ones: 1 unless said.
+    /// Weight of torn writes. Default 1.
     pub torn: f64,
-    /// The same of misdirected ones: 1 unless said.
+    /// Weight of misdirected writes. Default 1.
     pub misdirected: f64,
-    /// How far a misdirected write lands behind where it belongs, in sectors, beginning
-    /// again at 0 behind the last one: 1024 unless said.
+    /// Distance in sectors from the right address to the address of a misdirected write. Behind the
+    /// last sector, the address continues at 0. Default 1024.
     pub distance: u64,
-    /// Seed of chance; drives with the same seed draw the same.
+    /// Seed of the random numbers; drives with the same seed draw the same numbers.
     pub seed: u64,
-    /// Addresses of which the first write goes wrong.
+    /// Addresses whose first write goes wrong.
     pub at: Vec<FaultAt>,
 }
 
-/// An address of which a write goes wrong.
+/// An address whose first write goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FaultAt {
     /// The sector.
     pub lbn: u64,
-    /// What goes wrong with the first write of it.
+    /// Fault of the first write to the sector.
     pub kind: FaultKind,
 }
 
-/// What goes wrong.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
-    /// Nothing is written.
+    /// The medium keeps the old data.
     Lost,
-    /// The first sectors are written.
+    /// Only the first sectors are written.
     Torn,
-    /// It is written elsewhere.
+    /// The data land on other sectors.
     Misdirected,
 }
 
@@ -74,20 +74,20 @@ impl Default for FaultsConfig {
     }
 }
 
-/// A medium on which writes go wrong.
+/// The state of a medium with faulty writes.
 #[derive(Clone, Debug)]
 pub(crate) struct Faults {
     config: FaultsConfig,
     capacity: Sectors,
     random: Random,
-    /// Sectors that do not hold what was last written to them: first, behind the last.
+    /// Wrong sectors. Maps the first sector of each run to the end of the run (exclusive).
     wrong: BTreeMap<u64, u64>,
-    /// Addresses of which no write has gone wrong yet.
+    /// Configured addresses whose faulty write is still to come.
     due: BTreeMap<u64, FaultKind>,
     pub(crate) counts: FaultCounts,
 }
 
-/// How many writes have gone wrong.
+/// Number of faulty writes of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FaultCounts {
     pub lost: u64,
@@ -96,11 +96,11 @@ pub(crate) struct FaultCounts {
 }
 
 impl Faults {
-    /// For a drive of `capacity`.
+    /// Creates the faults of a drive with `capacity`.
     ///
     /// # Errors
-    /// A rate that is no share, weights that are none, an address or a distance that the
-    /// drive does not have.
+    /// Fails if the rate is not between 0 and 1, a weight is negative, or all weights are 0. Fails
+    /// if an address or the distance exceeds the capacity.
     pub fn new(config: &FaultsConfig, capacity: Sectors) -> Result<Faults, ConfigError> {
         let FaultsConfig {
             rate,
@@ -161,7 +161,7 @@ impl Faults {
         })
     }
 
-    /// `extent` is written, or is thought to be.
+    /// Records a write of `extent`. The write may go wrong.
     pub fn write(&mut self, extent: Extent) {
         let kind = self.draw(extent);
         let (start, end) = (extent.start.0, extent.end().0);
@@ -185,13 +185,13 @@ impl Faults {
         }
     }
 
-    /// Whether any sector does not hold what was last written to it.
+    /// True if any sector of `extent` is wrong.
     pub fn differs(&self, extent: Extent) -> bool {
         let before = self.wrong.range(..extent.end().0).next_back();
         before.is_some_and(|(_, end)| *end > extent.start.0)
     }
 
-    /// What has gone wrong so far, and what is wrong now.
+    /// Returns the number of faulty writes and the amount of wrong data.
     pub fn readings(&self) -> LayerReadings {
         let FaultCounts {
             lost,
@@ -209,7 +209,7 @@ impl Faults {
         LayerReadings::new("faults", &readings)
     }
 
-    /// How many sectors do not.
+    /// Number of wrong sectors.
     pub fn wrong(&self) -> Sectors {
         Sectors(self.wrong.iter().map(|(start, end)| end - start).sum())
     }
@@ -238,8 +238,7 @@ impl Faults {
         })
     }
 
-    /// Sectors from `at` on, wherever that is on the medium, are overwritten with what is
-    /// not theirs.
+    /// Overwrites sectors from `at` on with foreign data. Addresses wrap at the end of the medium.
     fn strike(&mut self, at: u64, sectors: u64) {
         let capacity = self.capacity.0;
         let start = at % capacity;
@@ -417,13 +416,14 @@ mod tests {
     }
 
     proptest! {
-        /// What is wrong is what a look at the version of each sector finds.
+        /// Compares the wrong sectors with a model that keeps a version of each sector.
         #[test]
         fn wrong_is_what_does_not_hold_its_newest_version(
             writes in prop::collection::vec((0u64..480, 1u64..20), 1..60), rate in 0.0f64..1.0, distance in 1u64..499,
         ) {
             let mut faults = faults(FaultsConfig { rate, distance, ..FaultsConfig::default() });
-            // Of each sector what was written to it last, and what it holds.
+            // For each sector, the version that was written last and the version that the sector
+            // holds.
             let (mut meant, mut holds) = (vec![(0, 0); 500], vec![(0, 0); 500]);
             for (version, &(start, sectors)) in (1u64..).zip(&writes) {
                 let before = (faults.counts, faults.clone());
@@ -441,7 +441,7 @@ mod tests {
                 prop_assert!(after.torn == before.0.torn || whole < sectors, "a torn write misses some");
                 (0..whole).for_each(|at| holds[sector(at)] = (version, at));
                 if after.misdirected > before.0.misdirected {
-                    // Nothing that is written elsewhere is what belongs there.
+                    // Data written to the wrong address are never the right data of that address.
                     (0..sectors).for_each(|at| holds[sector(at + distance)] = (u64::MAX, version));
                 }
             }

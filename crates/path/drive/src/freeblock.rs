@@ -1,17 +1,17 @@
-//! Free-block scheduling: a background scan reads in the rotational latency of the
-//! foreground (Lumb, Schindler, Ganger, Nagle & Riedel, *Towards Higher Disk Head
-//! Utilization*, OSDI 2000, section 3).
+//! Free-block scheduling: a background scan reads in the rotational latency of foreground requests
+//! (Lumb, Schindler, Ganger, Nagle & Riedel, *Towards Higher Disk Head Utilization*, OSDI 2000,
+//! section 3).
 //!
-//! Before the arm leaves for a request it is known when that request's first sector will
-//! be under the head. The time up to then, less the seek, is nobody's. In it the arm reads
-//! what the scan has not read yet: on the track where it stands, before it leaves; on one
-//! track on the way; and on the track of the request, until its turn comes. Of all these
-//! ways the one is taken on which most is read. The request itself ends when it would have
-//! ended otherwise: what does not fit is not read.
+//! Before the arm leaves for a request, the drive knows when the first sector of the request will
+//! be under the head. The time until then, less the seek, is free. In the free time the arm reads
+//! sectors that the scan has not read yet. The arm may read on the current track before the arm
+//! leaves, on one track on the way, and on the target track before the first sector passes. The
+//! scan takes the route on which the arm reads most. The request ends at the same time as without
+//! the scan, because the scan skips sectors that do not fit.
 //!
-//! The scan wants each sector once, and keeps nothing: it is a check of the medium, or what
-//! goes to a consumer at once. What it reads costs no bus, and no energy beyond that of the
-//! latency.
+//! The scan reads each sector once and keeps no data: the scan stands for a check of the medium, or
+//! for a consumer that takes the data at once. The scan costs no bus time, and no energy beyond the
+//! energy of the latency.
 
 use crate::config::{FreeblockConfig, milliseconds};
 use crate::geometry::{Geometry, Position};
@@ -22,7 +22,7 @@ use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// Places that may be looked at for each request.
+/// Largest number of places to try for each request.
 const MOST_ON_THE_WAY: u32 = 1024;
 
 /// The scan of one arm.
@@ -30,18 +30,18 @@ const MOST_ON_THE_WAY: u32 = 1024;
 pub(crate) struct Freeblock {
     margin: Duration,
     on_the_way: u32,
-    /// What was read.
+    /// Sectors read so far.
     covered: SectorSet,
-    /// The last sector was read then.
+    /// Time when the scan read the last sector.
     ended: Option<Time>,
-    /// What the medium delivers where it is read in order, in bytes a second.
+    /// Rate of a sequential read of the whole medium, in bytes a second.
     potential: f64,
-    /// The best way so far, and the one that is tried.
+    /// Extents read on the best route so far, and on the route under trial.
     best: Vec<Extent>,
     trial: Vec<Extent>,
 }
 
-/// From where the arm leaves, when, and when it must be where.
+/// Begin and end of the arm's route to a request.
 #[derive(Clone, Copy, Debug)]
 struct Way<'a> {
     mechanics: &'a Mechanics,
@@ -49,16 +49,16 @@ struct Way<'a> {
     leaves: Time,
     target: Track,
     write: bool,
-    /// The request's first sector is under the head.
+    /// Time when the first sector of the request is under the head.
     due: Time,
 }
 
 impl Freeblock {
-    /// Nothing read yet.
+    /// Creates a scan with no sectors read.
     ///
     /// # Errors
-    /// A margin that is no time, or too long for there to be any latency left; more places
-    /// than can be looked at.
+    /// Fails if the margin is no valid time or a revolution or longer, because then no latency is
+    /// left. Fails if `on_the_way` is above 1024.
     pub(crate) fn new(
         config: &FreeblockConfig,
         mechanics: &Mechanics,
@@ -91,8 +91,8 @@ impl Freeblock {
         })
     }
 
-    /// Reads what passes while `head`, which leaves at `leaves`, waits for a request at
-    /// `position` that covers `span` of its track.
+    /// Reads sectors while the arm waits for a request. The head `head` leaves at `leaves`. The
+    /// request begins at `position` and covers `span` of the track.
     pub(crate) fn serve(
         &mut self,
         mechanics: &Mechanics,
@@ -132,7 +132,7 @@ impl Freeblock {
         }
     }
 
-    /// Leaves in `best` what is read on the way on which most is.
+    /// Leaves in `best` the extents of the route on which the arm reads most.
     fn choose(&mut self, way: &Way<'_>) {
         self.best.clear();
         let geometry = way.mechanics.geometry();
@@ -148,8 +148,8 @@ impl Freeblock {
         }
     }
 
-    /// The first track behind the beginning of `cylinder` of which something is unread, if
-    /// it lies before the end of `last`.
+    /// Returns the first track with unread sectors from the beginning of `cylinder` on. `None` if
+    /// that track lies behind cylinder `last`.
     fn unread_behind(&self, geometry: &Geometry, cylinder: u32, last: u32) -> Option<Track> {
         let first = (0..geometry.surfaces())
             .find_map(|surface| geometry.track_on(Cylinder(cylinder), surface))?;
@@ -160,8 +160,8 @@ impl Freeblock {
             .then_some(track)
     }
 
-    /// Tries the way over `stop`: if it reads more than `most`, it is the best. Answers how
-    /// much is read on the best.
+    /// Tries the route over `stop`. If the route reads more than `most` sectors, the route becomes
+    /// the best. Returns the number of sectors on the best route.
     fn try_stop(&mut self, way: &Way<'_>, stop: Option<Track>, most: u64) -> u64 {
         self.trial.clear();
         let Way {
@@ -196,7 +196,10 @@ impl Freeblock {
             clock = end;
         }
         let seek = |write| mechanics.seek(head, target.cylinder, target.surface, write);
+        // Reading on the target track needs the seek of a read. That seek is longer than a write's
+        // if `write_settle_ms` is negative.
         let landing = clock + seek(write).max(seek(false));
+        // A route that stops on the target track has read that track already.
         let again = stop.is_some_and(|stop| stop.first == target.first);
         if !again {
             passing(
@@ -217,7 +220,7 @@ impl Freeblock {
         read
     }
 
-    /// What was read until `now`.
+    /// Returns the counters of the scan until `now`.
     pub(crate) fn readings(&self, now: Time, capacity: Sectors) -> LayerReadings {
         let read = self.covered.sectors();
         let scan = self.ended.unwrap_or(now).since(Time::ZERO).as_secs_f64();
@@ -243,7 +246,7 @@ fn order(one: u32, other: u32) -> (u32, u32) {
     (one.min(other), one.max(other))
 }
 
-/// What the medium delivers where all of it is read in order, in bytes a second.
+/// Returns the rate of a sequential read of the whole medium, in bytes a second.
 fn potential(geometry: &Geometry) -> f64 {
     let bytes_per_s = |sectors_per_revolution: f64| {
         sectors_per_revolution * 512.0 * geometry.spindle().rpm() / 60.0
@@ -256,8 +259,8 @@ fn potential(geometry: &Geometry) -> f64 {
             .sum::<f64>()
 }
 
-/// Adds the unread sectors of `track` that pass whole between `from` and `until`; answers
-/// when the last of them has, if any does.
+/// Adds the unread sectors of `track` that pass completely between `from` and `until`. Returns when
+/// the last of these sectors has passed, or `None` if none passes.
 fn passing(
     covered: &SectorSet,
     mechanics: &Mechanics,
@@ -268,6 +271,7 @@ fn passing(
     into: &mut Vec<Extent>,
 ) -> Option<Time> {
     let (geometry, spindle) = (mechanics.geometry(), mechanics.spindle());
+    // A window of a whole revolution would wrap to angle 0.
     let turns = until
         .saturating_since(from)
         .min(spindle.revolution().saturating_sub(Duration::from_nanos(1)));
@@ -286,7 +290,8 @@ fn passing(
             let begins = |index: u64| {
                 u128::from(geometry.passed(&position, Sectors(index + 1)) - 1) * sector
             };
-            // Where the head is within the track already, its beginning comes round again.
+            // If the head lands in the middle of the track, the beginning of the track passes in
+            // the second round. One revolution is 2^64 in units of [`Angle`].
             for round in [0, 1u128 << 64] {
                 let first = first_index(sectors, |index| round + begins(index) >= begin);
                 let behind = first_index(sectors, |index| {
@@ -301,11 +306,11 @@ fn passing(
         }
         lbn += Sectors(sectors);
     }
-    // The whole turn is shorter than a revolution, which an angle holds.
+    // The whole turn is shorter than one revolution, so an angle can hold the turn.
     last.map(|turned| (from + spindle.time_to_turn(Angle(turned as u64))).min(until))
 }
 
-/// The first of `count` indices from which on `holds` does; `count` if none.
+/// Returns the first of `count` indices from which on `holds` is true; `count` if there is none.
 fn first_index(count: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, count);
     while low < high {

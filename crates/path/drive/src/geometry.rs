@@ -1,13 +1,13 @@
-//! Where a logical block lies on the platters, both ways.
+//! The map between logical blocks and places on the platters, in both directions.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `tracks.rs` | the order in which addresses pass through the tracks of a zone |
-//! | `slips.rs` | sectors that carry no LBN, and LBNs that live elsewhere |
-//! | `zone.rs` | which sectors of a zone carry LBNs, and which |
+//! | `tracks.rs` | the order of addresses through the tracks of a zone |
+//! | `slips.rs` | sectors without an LBN, and LBNs on replacement sectors |
+//! | `zone.rs` | the map between the sectors of a zone and LBNs |
 //!
-//! An address is found in three steps: its zone by search, its sector within
-//! the zone past slips and spares, and the track of that sector by division.
+//! An address is found in three steps: the zone by search, the sector within the zone past slips
+//! and spares, and the track of that sector by division.
 
 mod slips;
 mod tracks;
@@ -18,30 +18,29 @@ use fullstroke_contract::{ConfigError, Track, TrackTable, ZoneRate};
 use fullstroke_units::{Angle, Cylinder, Lbn, Sectors, Spindle};
 use zone::{Placed, Zone};
 
-/// The place of one sector under a head, and what follows it on its track.
+/// Place of one sector, and the number of LBNs after the sector on the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Position {
-    /// Distance from the outer edge.
+    /// Cylinder, counted from the outer edge.
     pub cylinder: Cylinder,
-    /// The head that reads it.
+    /// Surface, and number of the head.
     pub surface: u32,
-    /// Angle at which the sector begins.
+    /// Angle of the beginning of the sector.
     pub angle: Angle,
-    /// Angle that one sector of this track covers.
+    /// Angle of one sector of this track.
     pub sector_angle: Angle,
-    /// LBNs from this one on, itself included, that can be transferred before
-    /// the heads must move: to the end of the track, or to an LBN that lives
-    /// elsewhere.
+    /// Number of LBNs from this one on, inclusive, that can be transferred before the heads must
+    /// move. The run ends at the end of the track or before an LBN on a replacement sector.
     pub sectors_left: Sectors,
     /// Index of the zone.
     zone: u32,
-    /// Number of the sector within its zone, in LBN order, holes counted.
+    /// Number of the sector within the zone in LBN order, including sectors without LBN.
     within_zone: u64,
     /// Index of the first run of slips behind the sector.
     next_slip: u32,
 }
 
-/// How addresses lie on a drive.
+/// The layout of addresses on a drive.
 #[derive(Clone, Debug)]
 pub struct Geometry {
     spindle: Spindle,
@@ -55,8 +54,8 @@ impl Geometry {
     /// Lays out a drive.
     ///
     /// # Errors
-    /// Names the key of a zone that overlaps, is empty, has no capacity left or
-    /// lies outside of the drive, and a capacity that the zones do not add up to.
+    /// Names the key of a zone that overlaps another zone, is empty, has no capacity left or lies
+    /// outside the drive. Names the capacity if the zones do not add up to the capacity.
     pub fn new(config: &DriveConfig) -> Result<Geometry, ConfigError> {
         let spindle = Spindle::new(config.rpm).ok_or_else(|| {
             ConfigError::new(
@@ -113,30 +112,30 @@ impl Geometry {
         })
     }
 
-    /// The motor.
+    /// Returns the spindle motor.
     pub fn spindle(&self) -> Spindle {
         self.spindle
     }
 
-    /// Addresses `0..capacity` of one arm.
+    /// Number of addresses of one arm.
     pub fn capacity(&self) -> Sectors {
         self.capacity
     }
 
-    /// Cylinders from the outer edge to the end of the last zone.
+    /// Number of cylinders from the outer edge to the end of the last zone.
     pub fn cylinders(&self) -> u32 {
         self.cylinders
     }
 
-    /// Heads.
+    /// Number of heads.
     pub fn surfaces(&self) -> u32 {
         self.surfaces
     }
 
-    /// The place of `lbn`.
+    /// Returns the place of `lbn`.
     ///
     /// # Panics
-    /// If `lbn` is not below the capacity.
+    /// Panics if `lbn` is not below the capacity.
     #[inline]
     pub fn locate(&self, lbn: Lbn) -> Position {
         let (index, zone, placed) = self.natural(lbn);
@@ -146,16 +145,16 @@ impl Geometry {
         }
     }
 
-    /// The first LBN behind those that follow `lbn` at `position` without
-    /// pause, together with its place; `None` behind the last.
+    /// Returns the first LBN after the LBNs that follow `lbn` at `position` without a pause, with
+    /// its place. `None` behind the last LBN.
     #[inline]
     pub fn next_track(&self, lbn: Lbn, position: &Position) -> Option<(Lbn, Position)> {
         let next = lbn + position.sectors_left;
         (next.0 < self.capacity.0).then(|| (next, self.locate(next)))
     }
 
-    /// Sectors that pass under the head while `sectors` LBNs from `position` on
-    /// are transferred: more than `sectors` where slips lie between them.
+    /// Returns the number of sectors that pass under the head during a transfer of `sectors` LBNs
+    /// from `position` on. The number exceeds `sectors` if slips lie between the LBNs.
     ///
     /// `sectors` must be at least 1 and stay on the track.
     #[inline]
@@ -171,8 +170,8 @@ impl Geometry {
         )
     }
 
-    /// The LBN at `sector` (counted from the track's start) of a track, or
-    /// `None` if that sector carries none.
+    /// Returns the LBN at `sector` of a track, counted from the start of the track. `None` if the
+    /// sector has no LBN.
     pub fn lbn_at(&self, cylinder: Cylinder, surface: u32, sector: u64) -> Option<Lbn> {
         let index = self
             .zones
@@ -191,8 +190,8 @@ impl Geometry {
             .map(|offset| Lbn(zone.first_lbn + offset))
     }
 
-    /// The track of `surface` at `cylinder`: as [`track_at`](TrackTable::track_at) of its
-    /// LBNs; `None` if it has none.
+    /// Returns the track of `surface` at `cylinder`, as [`track_at`](TrackTable::track_at) does for
+    /// the LBNs of the track. `None` if the track has no LBN.
     pub fn track_on(&self, cylinder: Cylinder, surface: u32) -> Option<Track> {
         let index = self
             .zones
@@ -205,7 +204,7 @@ impl Geometry {
         Some(self.track_at(Lbn(zone.first_lbn + offset)))
     }
 
-    /// The angle of a sector on the longest track.
+    /// Returns the angle of a sector on the longest track.
     pub fn least_sector(&self) -> Angle {
         self.zones
             .iter()
@@ -214,7 +213,7 @@ impl Geometry {
             .unwrap_or(Angle::ZERO)
     }
 
-    /// The zones, from the outer edge inward.
+    /// Returns the zones, from the outer edge inward.
     pub fn zones(&self) -> impl Iterator<Item = ZoneView> + '_ {
         self.zones.iter().map(|zone| {
             let (sectors, tracks, revolutions) = zone.tracks.of_group();
@@ -229,7 +228,7 @@ impl Geometry {
         })
     }
 
-    /// The natural place of `lbn`: where it would live were its sector good.
+    /// Returns the natural place of `lbn`, which holds if the sector is not defective.
     #[inline]
     fn natural(&self, lbn: Lbn) -> (usize, &Zone, Placed) {
         let index = self.zones.partition_point(|zone| zone.first_lbn <= lbn.0) - 1;
@@ -259,18 +258,17 @@ impl Geometry {
 /// One zone, for tables and plots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ZoneView {
-    /// Its first address.
+    /// First address of the zone.
     pub first_lbn: Lbn,
-    /// Its addresses.
+    /// Number of addresses in the zone.
     pub sectors: Sectors,
-    /// Its outermost cylinder.
+    /// Outermost cylinder of the zone.
     pub first_cylinder: Cylinder,
-    /// Its innermost cylinder.
+    /// Innermost cylinder of the zone.
     pub last_cylinder: Cylinder,
-    /// Mean sectors on its tracks, spares and slips included.
+    /// Mean number of sectors per track, including spares and slips.
     pub sectors_per_track: f64,
-    /// Sectors that a sequential transfer passes in one revolution, skews
-    /// included.
+    /// Number of sectors per revolution of a sequential transfer, including skews.
     pub sectors_per_revolution: f64,
 }
 
@@ -374,7 +372,7 @@ mod tests {
             )
     }
 
-    /// A drive of these zones, with as much of their whims as can be.
+    /// Returns a drive with these zones, with as many of their features as fit together.
     fn drive(
         zones: &[MadeUp],
         order: TrackOrder,
@@ -429,7 +427,7 @@ mod tests {
             }
             config.zones.push(built);
         }
-        // Whims that contradict each other are left out, zone by zone.
+        // Contradicting features are left out, zone by zone.
         for index in 0..config.zones.len() {
             for simpler in 0..4 {
                 if Zone::new(&config.zones[index], &config, 0, 0).is_ok() {
@@ -474,7 +472,7 @@ mod tests {
             })
     }
 
-    /// Every place of a drive that could carry an LBN.
+    /// Returns every place of a drive that could have an LBN.
     fn places(geometry: &Geometry) -> impl Iterator<Item = (Cylinder, u32, u64)> + '_ {
         (0..geometry.cylinders()).flat_map(move |cylinder| {
             (0..geometry.surfaces()).flat_map(move |surface| {
@@ -553,8 +551,8 @@ mod tests {
 
     #[test]
     fn banded_serpentine_runs_as_on_the_atlas_10k_v() {
-        // Qian & Wang, figure 4.1.2, with bands of 3 tracks: outward on the top
-        // surface, inward on the bottom, then the next band from the bottom.
+        // Qian & Wang, figure 4.1.2, with bands of 3 tracks: outward on the top surface, inward on
+        // the bottom surface, then the next band from the bottom surface.
         let expected = [
             (0, 2),
             (0, 1),
@@ -593,8 +591,8 @@ mod tests {
         assert_eq!(ordered(TrackOrder::BandedForward, 6), forward.concat());
     }
 
-    /// Where bands return to the first surface, a track begins behind the one
-    /// before it by the track skew if the head changes, else by that of cylinders.
+    /// If bands return to the first surface, the skew between neighbouring tracks is the track skew
+    /// when the head changes. Otherwise the skew is the cylinder skew.
     #[test]
     fn skews_of_returning_bands_are_by_head() {
         for order in [TrackOrder::BandedAlternating, TrackOrder::BandedForward] {

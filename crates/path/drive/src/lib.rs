@@ -1,27 +1,27 @@
-//! A disk drive: geometry, arm, platter and in-drive queue.
+//! A disk drive: geometry, arm, platters and the command queue inside the drive.
 //!
-//! Read in the order in which a request passes:
+//! The table lists the files in the order in which a request passes through them:
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `config.rs`, `config/` | the drive file |
 //! | `drive.rs` | the layer: queue, service, completion |
-//! | `drive/` | what goes on beside the arm; commands that move no data |
+//! | `drive/` | work beside the arm; commands that move no data |
 //! | `queue/` | disciplines, one file each, and their registry |
 //! | `geometry/` | LBN to cylinder, surface and angle, and back |
 //! | `seek.rs` | the seek curve |
-//! | `arm.rs` | the arm: its heads, its time, what it has done |
+//! | `arm.rs` | the arm: heads, busy time, work done |
 //! | `actuators.rs` | several arms behind one interface |
 //! | `buffer.rs` | segments, read-ahead, write-back |
-//! | `buffer/` | the segments themselves, found by address and by age |
+//! | `buffer/` | the segments, found by address and by age |
 //! | `electronics.rs` | command overheads and the bus |
 //! | `mechanics.rs` | seek, rotation and transfer of one access |
 //! | `freeblock.rs` | a background scan in the rotational latency of requests |
-//! | `power.rs` | how long the arm was in each state of power |
-//! | `spin_down/` | when an idle drive stops its platters, one file each, and their registry |
-//! | `check.rs` | what a description must satisfy |
+//! | `power.rs` | time of the arm in each power state |
+//! | `spin_down/` | spin-down policies for an idle drive, one file each, and their registry |
+//! | `check.rs` | conditions on a drive description |
 //! | `data_sheet.rs`, `data_sheet/` | a first description from a data sheet |
-//! | `statistics.rs` | what a drive counts about itself |
+//! | `statistics.rs` | counters of the drive |
 
 mod actuators;
 mod arm;

@@ -1,4 +1,4 @@
-//! Arm and platter: what an access costs.
+//! Arm and platters: the cost of an access.
 //!
 //! Formulas (checked against a reference to the microsecond, see the tests of
 //! the engine):
@@ -15,22 +15,22 @@ use fullstroke_contract::{ConfigError, Extent, Gauge, Track, TrackTable, ZoneRat
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Spindle, Time};
 use std::sync::Arc;
 
-/// Where the heads stand.
+/// Position of the heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Head {
     /// The cylinder under the arm.
     pub cylinder: Cylinder,
-    /// The head that is switched on.
+    /// Surface of the active head.
     pub surface: u32,
-    /// Whether the last transfer wrote.
+    /// True if the last transfer was a write.
     pub wrote: bool,
-    /// By how much the medium is ahead of one that has turned evenly since time
-    /// 0. It changes when the medium does not turn evenly.
+    /// Lead of the medium over a medium that has turned evenly since time 0. The phase changes when
+    /// the platters stop and start.
     pub phase: Angle,
 }
 
 impl Head {
-    /// On the track of `position`, to read it.
+    /// Returns the heads on the track of `position` after a read.
     #[inline]
     #[must_use]
     pub fn reading(self, position: &Position) -> Head {
@@ -42,63 +42,63 @@ impl Head {
         }
     }
 
-    /// Whether the heads stand on the track of `position`.
+    /// True if the heads stand on the track of `position`.
     #[inline]
     pub fn is_on(self, position: &Position) -> bool {
         (self.cylinder, self.surface) == (position.cylinder, position.surface)
     }
 }
 
-/// Sectors of a write that come over the bus: number `i` of the request is in
-/// the buffer at `first + (i + 1) * each`.
+/// Arrival of a write's sectors over the bus. Sector `i` of the request is in the buffer at `first
+/// + (i + 1) * each`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feed {
-    /// When the bus begins.
+    /// Time when the bus transfer begins.
     pub first: Time,
     /// Bus time of a sector.
     pub each: Duration,
-    /// Sectors that must be there before the first is written.
+    /// Number of sectors required in the buffer before the first sector is written.
     pub marked: u64,
 }
 
-/// When sectors of a request have passed under the head: neighbours, in order.
+/// Passing times of neighbouring sectors of a request, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Number of the first within the request.
+    /// Number of the first sector within the request.
     pub index: u64,
-    /// How many.
+    /// Number of sectors.
     pub sectors: u64,
-    /// When the first has passed.
+    /// Time when the first sector has passed.
     pub first_end: Time,
-    /// When the last has passed.
+    /// Time when the last sector has passed.
     pub last_end: Time,
 }
 
-/// What one access cost, in parts that add up to its duration.
+/// Cost of one access. The parts seek, rotation and transfer add up to the duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Access {
-    /// Arm, head switches, settling; on the way to the first track and between
+    /// Time of arm movement, head switches and settling, on the way to the first track and between
     /// tracks.
     pub seek: Duration,
     /// Rotational latency.
     pub rotation: Duration,
-    /// Sectors passing.
+    /// Time in which sectors pass under the heads.
     pub transfer: Duration,
     /// Cylinders crossed to the first track.
     pub seek_cylinders: u32,
-    /// When the heads landed on the first track.
+    /// Time when the heads landed on the first track.
     pub landing: Time,
 }
 
 impl Access {
-    /// The whole.
+    /// Returns the sum of seek, rotation and transfer.
     pub fn duration(&self) -> Duration {
         self.seek + self.rotation + self.transfer
     }
 }
 
-/// The moving parts of a drive. Immutable: a head position and an instant go
-/// in, times come out.
+/// The moving parts of a drive. The value is immutable: functions take a head position and an
+/// instant, and return times.
 #[derive(Clone, Debug)]
 pub struct Mechanics {
     geometry: Arc<Geometry>,
@@ -106,26 +106,26 @@ pub struct Mechanics {
     seek: SeekTable,
     head_switch: Duration,
     write_settle: Duration,
-    /// By how much a write's movement is shorter than the curve.
+    /// Time by which a write's movement is shorter than the curve.
     write_lead: Duration,
     turn_round: Duration,
     zero_latency: ZeroLatency,
-    /// In less time no sector passes.
+    /// Lower bound of the passing time of one sector.
     least_sector: Duration,
 }
 
 impl Mechanics {
-    /// The mechanics of a drive.
+    /// Builds the mechanics of a drive.
     ///
     /// # Errors
-    /// Names the key whose value cannot be.
+    /// Names the invalid key.
     pub fn new(config: &DriveConfig) -> Result<Mechanics, ConfigError> {
         let geometry = Arc::new(Geometry::new(config)?);
         let seek = SeekTable::new(&config.seek, geometry.cylinders())
             .map_err(|error| error.below("seek"))?;
         let least_sector = geometry.spindle().time_to_turn(geometry.least_sector());
         Ok(Mechanics {
-            // What it takes is rounded up.
+            // `time_to_turn` rounds up. One nanosecond less makes the value a lower bound.
             least_sector: least_sector.saturating_sub(Duration::from_nanos(1)),
             spindle: geometry.spindle(),
             geometry,
@@ -138,7 +138,7 @@ impl Mechanics {
         })
     }
 
-    /// How addresses lie.
+    /// Returns the map from addresses to places.
     pub fn geometry(&self) -> &Arc<Geometry> {
         &self.geometry
     }
@@ -148,18 +148,18 @@ impl Mechanics {
         &self.seek
     }
 
-    /// The motor.
+    /// Returns the spindle motor.
     pub fn spindle(&self) -> Spindle {
         self.spindle
     }
 
-    /// The least time in which `sectors` can pass, wherever they lie.
+    /// Returns a lower bound of the passing time of `sectors`, anywhere on the drive.
     #[inline]
     pub fn passes_at_least(&self, sectors: Sectors) -> Duration {
         self.least_sector * sectors.0
     }
 
-    /// Time until the heads stand on the track of `target`.
+    /// Returns the time until the heads stand on the target track.
     #[inline]
     pub fn seek(&self, head: Head, cylinder: Cylinder, surface: u32, write: bool) -> Duration {
         let mut time = self.seek.time(head.cylinder.distance(cylinder));
@@ -173,15 +173,14 @@ impl Mechanics {
         }
     }
 
-    /// Time from `landing`, when `head` stands on the right track, until a
-    /// transfer over `span` from `start` can proceed without pause: the time of
-    /// the whole less that of the sectors.
+    /// Returns the time from `landing`, when `head` stands on the right track, until a transfer
+    /// over `span` from `start` can proceed without a pause. In other words: the duration of the
+    /// whole less the time of the sectors.
     ///
-    /// With zero latency a head that lands inside the span reads on to its end,
-    /// waits, and completes what it had missed: one revolution for everything.
-    /// The remainder of the sector on which it lands is taken as usable, so
-    /// that a whole track costs one revolution exactly; a drive that must see a
-    /// sector's start needs up to one sector more.
+    /// With zero latency, a head that lands inside the span reads on to the end of the span, waits,
+    /// and completes the missed part. Everything takes one revolution. The model takes the rest of
+    /// the sector under the landing head as usable. Thus a whole track costs exactly one
+    /// revolution. A drive that must see the start of a sector needs up to one sector more.
     #[inline]
     pub fn rotation(
         &self,
@@ -194,7 +193,7 @@ impl Mechanics {
         self.latency(landing, start - head.phase, span, write)
     }
 
-    /// The same for a medium that has turned evenly.
+    /// Does the same as [`rotation`](Mechanics::rotation) for a medium that has turned evenly.
     #[inline]
     fn latency(&self, landing: Time, start: Angle, span: Angle, write: bool) -> Duration {
         if self.lands_inside(landing, start, span, write) {
@@ -206,8 +205,8 @@ impl Mechanics {
         self.spindle.wait_for(start, landing)
     }
 
-    /// When the first sector of such a transfer is under the head; `None` if the transfer
-    /// begins in its middle.
+    /// Returns when the first sector of such a transfer is under the head. `None` if the transfer
+    /// begins in the middle.
     #[inline]
     pub fn due(
         &self,
@@ -222,7 +221,7 @@ impl Mechanics {
         (!inside).then(|| landing + self.spindle.wait_for(start, landing))
     }
 
-    /// Whether a transfer can begin in the middle of its span.
+    /// True if a transfer can begin in the middle of the span.
     #[inline]
     fn lands_inside(&self, landing: Time, start: Angle, span: Angle, write: bool) -> bool {
         let zero_latency = if write {
@@ -234,9 +233,9 @@ impl Mechanics {
         zero_latency && inside < span && !self.spindle.counts_as_met(inside)
     }
 
-    /// Rotational latency and transfer time of `span` from `start` for heads
-    /// that land at `landing`. The transfer ends when the end of the span is
-    /// under the head, so that rounding to nanoseconds never adds up.
+    /// Returns rotational latency and transfer time of `span` from `start` for heads that land at
+    /// `landing`. The transfer ends when the end of the span is under the head. Rounding to
+    /// nanoseconds therefore never adds up.
     #[inline]
     fn pass(&self, landing: Time, start: Angle, span: Angle, write: bool) -> (Duration, Duration) {
         let rotation = self.latency(landing, start, span, write);
@@ -248,8 +247,8 @@ impl Mechanics {
         (rotation, self.spindle.time_to_turn(left))
     }
 
-    /// Carries out an access of `sectors` from `lbn` at `position`, beginning
-    /// at `now`, and leaves the heads where it ends.
+    /// Carries out an access of `sectors` from `lbn` at `position`, beginning at `now`. Leaves the
+    /// heads at the end of the access.
     ///
     /// The extent must lie on the drive and not be empty.
     #[inline]
@@ -276,9 +275,9 @@ impl Mechanics {
         )
     }
 
-    /// The same for a write whose sectors come over the bus meanwhile: the
-    /// heads do not begin a track before all of it will be there in time. Tells
-    /// `passed` when the sectors of each track have passed.
+    /// Does the same as [`access`](Mechanics::access) for a write whose sectors arrive over the bus
+    /// meanwhile. The heads begin a track only when all sectors of the track will arrive in time.
+    /// Calls `passed` with the passing times of the sectors of each track.
     #[inline]
     #[expect(
         clippy::too_many_arguments,
@@ -343,8 +342,9 @@ impl Mechanics {
         }
     }
 
-    /// The earliest instant at which the heads may begin with `sectors` of a
-    /// track, number `index` on of a write, so that each is there in time.
+    /// Returns the earliest instant at which the heads may begin to write `sectors` of a track. The
+    /// first of these sectors has number `index` in the request. From that instant on, each sector
+    /// is in the buffer in time.
     fn fed(
         &self,
         landing: Time,
@@ -362,8 +362,8 @@ impl Mechanics {
         ))
     }
 
-    /// When the sectors of a track have passed: those that come last, where
-    /// heads landed in their middle.
+    /// Returns when the sectors of a track have passed. If the heads landed in the middle, the
+    /// result covers the sectors that pass last.
     #[expect(clippy::too_many_arguments, reason = "what a pass is made of")]
     #[inline]
     fn piece(
@@ -396,8 +396,8 @@ impl Mechanics {
         }
     }
 
-    /// The angle that `sectors` from `position` on cover; a whole track, which
-    /// would wrap to 0, is the largest angle.
+    /// Returns the angle of `sectors` sectors from `position` on. A whole track would wrap to 0 and
+    /// is therefore the largest angle.
     #[inline]
     pub fn span(&self, position: &Position, sectors: Sectors) -> Angle {
         let passed = self.geometry.passed(position, sectors);
@@ -410,7 +410,7 @@ impl Mechanics {
     }
 }
 
-/// The table of the geometry, and the times that only the mechanics know.
+/// Combines the track table of the geometry with the positioning times of the mechanics.
 impl TrackTable for Mechanics {
     fn capacity(&self) -> Sectors {
         self.geometry.capacity()
@@ -424,8 +424,8 @@ impl TrackTable for Mechanics {
         self.geometry.cylinder_of(lbn)
     }
 
-    /// The arm is taken to stand on the surface of its target: a gauge does not
-    /// tell which one it is on.
+    /// The arm is assumed to stand on the surface of the target, because a gauge does not name the
+    /// surface.
     fn positioning(&self, now: Time, arm: &Gauge, lbn: Lbn, write: bool) -> Duration {
         let position = self
             .geometry

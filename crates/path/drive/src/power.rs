@@ -1,10 +1,10 @@
-//! How long an arm was in each of its states of power.
+//! Time of an arm in each power state.
 //!
-//! What it does is booked when it is planned, so that some of it lies ahead: a flush plans all its
-//! writes at once. A reading counts what lies before its instant, and whatever is not booked is
-//! idle. Nothing is counted twice and nothing is left out: the times of the states add up to the
-//! time that has passed. An access over several tracks is booked as one seek, one wait and one
-//! transfer; while it goes on, that is the order in which they are read.
+//! Work is booked when the arm plans the work, so some booked work lies in the future: a flush
+//! plans all writes at once. A reading counts booked work before the instant of the reading.
+//! Unbooked time is idle time. No time is counted twice or left out: the times of the states add up
+//! to the elapsed time. An access over several tracks is booked as one seek, one wait and one
+//! transfer. A reading in the middle of such an access sees the three parts in this order.
 
 use crate::config::PowerConfig;
 use crate::mechanics::Access;
@@ -12,19 +12,19 @@ use fullstroke_contract::{ConfigError, Draw, PowerState, PowerStatistics, Reside
 use fullstroke_units::{Duration, Joules, Time, Watts};
 use std::collections::VecDeque;
 
-/// What of a drive's `[power]` its arms need.
+/// Power data of a drive that the arms need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Power {
     pub(crate) spin_up: Duration,
     pub(crate) spin_down: Duration,
-    /// When it unloads its heads, if it does.
+    /// Idle states with unloaded heads. `None` if the drive never unloads the heads.
     pub(crate) unloading: Option<Unloading>,
-    /// What its states draw, if that is known.
+    /// Watts of the power states. `None` if not known.
     pub(crate) draw: Option<Draw>,
 }
 
-/// The idle states of a drive beyond the first, each with the idle time behind which it goes there
-/// and the time to come back.
+/// The idle states Idle_B and Idle_C. Each has an idle time after which the drive enters the state,
+/// and a time to come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unloading {
     b: Option<Idle>,
@@ -39,8 +39,10 @@ struct Idle {
 }
 
 impl Power {
+    /// Reads the keys of `[power]` for a drive with `arms` arms.
+    ///
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the invalid key.
     pub(crate) fn new(config: &PowerConfig, arms: u32) -> Result<Power, ConfigError> {
         config.check()?;
         let idle = |state, idle: Option<crate::config::IdleConfig>| {
@@ -63,7 +65,8 @@ impl Power {
     }
 }
 
-/// What one of `arms` arms draws: its share of what the idle drive does, and what work adds.
+/// Returns the power draw of one of `arms` arms. Each arm draws an equal share of the idle watts,
+/// and the full addition of active work.
 fn draw(config: &PowerConfig, arms: f64) -> Option<Draw> {
     let idle = config.idle_a_w?;
     let active = |w: f64| idle / arms + (w - idle);
@@ -86,6 +89,7 @@ fn draw(config: &PowerConfig, arms: f64) -> Option<Draw> {
             PowerState::IdleB => config.idle_b.map_or(idle, |idle| idle.w) / arms,
             PowerState::IdleC => config.idle_c.map_or(idle, |idle| idle.w) / arms,
             PowerState::Standby => standby / arms,
+            // The energy of a stop or a start is given in joules, as a transition below.
             PowerState::SpinDown | PowerState::SpinUp => 0.0,
         })
     };
@@ -100,20 +104,22 @@ fn draw(config: &PowerConfig, arms: f64) -> Option<Draw> {
 }
 
 impl Unloading {
-    /// Where a drive is that has been idle for so long.
+    /// Returns the idle state of a drive that has been idle for `idle`. `None` for Idle_A.
     fn behind(&self, idle: Duration) -> Option<Idle> {
+        // The deeper state comes first, because Idle_C has the longer timer.
         [self.c, self.b]
             .into_iter()
             .flatten()
             .find(|state| idle >= state.after)
     }
 
-    /// How long heads take to come back that have been idle for so long.
+    /// Returns the time that heads need to come back after `idle` without work.
     pub(crate) fn wake(&self, idle: Duration) -> Duration {
         self.behind(idle).map_or(Duration::ZERO, |state| state.wake)
     }
 
-    /// From where the heads have come back that are at work after `gap`, the way back included.
+    /// Returns the idle state from which the heads came back in a gap of `gap` between two works.
+    /// The gap includes the way back.
     fn woken(&self, gap: Duration) -> Option<Idle> {
         [self.c, self.b]
             .into_iter()
@@ -122,7 +128,7 @@ impl Unloading {
     }
 }
 
-/// Something that an arm does, in parts that follow each other.
+/// A piece of work of an arm, in consecutive parts.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     begin: Time,
@@ -130,27 +136,28 @@ struct Span {
     parts: [(PowerState, Duration); 3],
 }
 
-/// What an arm did and is about to do.
+/// Past and planned work of an arm, with the energy.
 #[derive(Clone, Debug)]
 pub struct Meter {
     draw: Draw,
     unloading: Option<Unloading>,
-    /// Everything until `until`.
+    /// Totals until `so_far.until`.
     so_far: Spent,
-    /// What comes behind, in order. Between is idle time.
+    /// Planned work after `so_far`, in order. The time between two spans is idle time.
     planned: VecDeque<Span>,
-    /// Of a movement that is about to be booked.
+    /// Time of a movement that belongs to the next booked command.
     detour: Duration,
 }
 
-/// Platters that stand: when they start, and turn again; [`Time::NEVER`] where nobody needs them.
+/// Standing platters: when the platters start and when they turn again. Both are [`Time::NEVER`]
+/// while no request needs the platters.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing {
     pub(crate) starts: Time,
     pub(crate) ready: Time,
 }
 
-/// Times until an instant.
+/// Totals of all states until an instant.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     until: Time,
@@ -160,10 +167,10 @@ struct Spent {
     wakes: u64,
 }
 
-// What books is kept out of line: the arms of drives that do not say what they draw pay for a
-// comparison alone.
+// Functions that book work stay out of line. Arms of drives without watts then pay for one
+// comparison only.
 impl Meter {
-    /// At time 0, for an arm of a drive of which `[power]` says what it draws.
+    /// Creates a meter at time 0. `None` if `[power]` has no watts.
     pub(crate) fn new(power: &Power) -> Option<Meter> {
         Some(Meter {
             draw: power.draw?,
@@ -174,12 +181,13 @@ impl Meter {
         })
     }
 
-    /// The part of the arm's movement that lies in what is booked next.
+    /// Adds a movement to the work that is booked next.
     pub(crate) fn detour(&mut self, time: Duration) {
         self.detour += time;
     }
 
-    /// The arm has a command from `begin` to `end`, and does not work on it but for a detour.
+    /// Books a command from `begin` to `end`. The arm does not work on the command except for a
+    /// detour.
     #[inline(never)]
     pub fn taken(&mut self, begin: Time, end: Time) {
         let whole = end.saturating_since(begin);
@@ -195,7 +203,7 @@ impl Meter {
         );
     }
 
-    /// It carries out `access` from `begin` on.
+    /// Books `access` from `begin` on.
     #[inline(never)]
     pub fn accessed(&mut self, begin: Time, access: &Access, write: bool) {
         let (seeks, passes) = match write {
@@ -218,7 +226,7 @@ impl Meter {
         );
     }
 
-    /// It is in one state from `begin` to `end`.
+    /// Books one state from `begin` to `end`.
     #[inline(never)]
     pub(crate) fn state(&mut self, state: PowerState, begin: Time, end: Time) {
         let whole = (state, end.saturating_since(begin));
@@ -226,7 +234,7 @@ impl Meter {
         self.book(begin, [whole, nothing, nothing]);
     }
 
-    /// What overlaps with what is booked already is counted once.
+    /// Books parts that follow each other. Time that overlaps with booked time counts once.
     #[inline]
     fn book(&mut self, begin: Time, mut parts: [(PowerState, Duration); 3]) {
         let end = begin + parts[0].1 + parts[1].1 + parts[2].1;
@@ -242,6 +250,7 @@ impl Meter {
                 twice -= cut;
             }
         }
+        // A transition is booked even without duration, because the number of transitions counts.
         let transition = matches!(parts[0].0, PowerState::SpinDown | PowerState::SpinUp);
         if end > free && end > begin || transition {
             let span = Span {
@@ -260,7 +269,7 @@ impl Meter {
         }
     }
 
-    /// What ends by `now` is behind it.
+    /// Moves spans ending by `now` from the plan to the totals.
     #[inline(never)]
     pub fn passed(&mut self, now: Time) {
         while let Some(span) = self.planned.front().filter(|span| span.end <= now) {
@@ -269,8 +278,8 @@ impl Meter {
         }
     }
 
-    /// What was spent until `now`, which is not before the last call, by an arm whose platters
-    /// may `stand`.
+    /// Returns the time and energy until `now` of an arm whose platters may `stand`. `now` must not
+    /// lie before the last call.
     pub fn reading(&self, now: Time, stand: Option<Standing>) -> PowerStatistics {
         let mut spent = self.so_far;
         self.planned
@@ -299,7 +308,7 @@ impl Meter {
 }
 
 impl Spent {
-    /// Idle time, then a span; both as far as they lie before `now`.
+    /// Adds idle time up to a span, and then the span, as far as both lie before `now`.
     fn through(&mut self, span: &Span, unloading: Option<Unloading>, now: Time) {
         let works = !matches!(
             span.parts[0].0,
@@ -319,7 +328,7 @@ impl Spent {
         }
     }
 
-    /// Idle until `end`, when the heads are at work again if they `work` then.
+    /// Adds idle time until `end`. If `work` is true, the heads are at work again at `end`.
     fn idle_until(&mut self, end: Time, now: Time, unloading: Option<Unloading>, work: bool) {
         let begin = self.until;
         let Some(unloading) = unloading.filter(|_| end > begin) else {
@@ -333,7 +342,7 @@ impl Spent {
         let back = woken.map_or(Duration::ZERO, |state| state.wake);
         let leaves = Time::from_nanos(end.as_nanos() - back.as_nanos());
         let (b, c) = (unloading.b, unloading.c);
-        // One that comes back before it would have gone has not gone.
+        // Heads that are needed before the idle timer has run out were never unloaded.
         let goes = |idle: Option<Idle>| match idle {
             Some(Idle { after, .. }) if !work || woken.is_some() => leaves.min(begin + after),
             _ => leaves,
@@ -350,7 +359,7 @@ impl Spent {
         }
     }
 
-    /// In `state` until `end`, as far as that lies before `now`.
+    /// Stays in `state` until `end`, as far as `end` lies before `now`.
     #[inline]
     fn state_until(&mut self, state: PowerState, end: Time, now: Time) {
         let end = end.min(now);

@@ -1,7 +1,7 @@
-//! The queue inside the drive: which request is next.
+//! The command queue inside the drive, which chooses the next request.
 //!
-//! A discipline is one file: a type that implements [`Discipline`], and one
-//! line in [`REGISTRY`].
+//! A discipline is one file with a type that implements [`Discipline`], and one line in
+//! [`REGISTRY`].
 
 mod aged_satf;
 mod batched_satf;
@@ -18,7 +18,7 @@ mod sstf;
 mod vr;
 mod weighted;
 
-/// The example of CONTRIBUTING.md, compiled and held to the conformance tests.
+/// The example of CONTRIBUTING.md, compiled and checked by the conformance tests.
 #[cfg(test)]
 #[path = "../../../../docs/examples/queue_discipline.rs"]
 mod worked_example;
@@ -35,74 +35,75 @@ use fullstroke_units::{Angle, Cylinder, Lbn, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A request that waits for the arm.
+/// A request waiting for the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Where the drive keeps the request.
+    /// Slot of the request in the drive.
     pub slot: u32,
     /// First block.
     pub lbn: Lbn,
     /// Place of the first block.
     pub position: Position,
-    /// Angle that the request covers on its first track.
+    /// Angle of the request on its first track.
     pub span: Angle,
-    /// Whether it writes.
+    /// True for a write.
     pub write: bool,
-    /// When it came into the queue.
+    /// Time when the request came into the queue.
     pub arrived: Time,
 }
 
-/// What a discipline may know when it chooses.
+/// State of the arm that a discipline may read when the discipline chooses a request.
 #[derive(Clone, Copy, Debug)]
 pub struct ArmView<'a> {
-    /// When the arm could begin to move.
+    /// Time when the arm could begin to move.
     pub now: Time,
-    /// Where the heads are.
+    /// Position of the heads.
     pub head: Head,
     /// The block behind the last one transferred.
     pub next_lbn: Lbn,
-    /// Seek and rotation times.
+    /// Mechanics for seek and rotation times.
     pub mechanics: &'a Mechanics,
 }
 
-/// The request that is served next.
+/// The request that the drive serves next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The request.
     pub waiting: Waiting,
-    /// A cylinder that the arm visits on the way.
+    /// Cylinder to visit on the way to the request.
     pub via: Option<Cylinder>,
 }
 
 impl Choice {
-    /// `waiting`, by the shortest way.
+    /// Returns the choice of `waiting` by the shortest way.
     pub fn direct(waiting: Waiting) -> Choice {
         Choice { waiting, via: None }
     }
 }
 
-/// A rule of choice, together with the requests that wait under it.
+/// A rule of choice, together with the requests waiting under the rule.
 ///
 /// - **In**: [`insert`](Discipline::insert).
-/// - **Out**: [`take`](Discipline::take) or [`remove`](Discipline::remove),
-///   exactly once for each inserted request.
+/// - **Out**: [`take`](Discipline::take) or [`remove`](Discipline::remove), exactly once for each
+///   inserted request.
 /// - **Getter**: [`len`](Discipline::len).
 pub trait Discipline: Send {
     /// Adds a request.
     fn insert(&mut self, waiting: Waiting);
-    /// Removes the request that is served next; `None` if none waits.
+    /// Removes and returns the next request; `None` if no request waits.
     fn take(&mut self, arm: ArmView<'_>) -> Option<Choice>;
-    /// Removes the request in `slot`, if it waits: it is served out of turn.
+    /// Removes the request in `slot`, because the drive serves the request out of turn. `None` if
+    /// no such request waits.
     fn remove(&mut self, slot: u32) -> Option<Waiting>;
-    /// Requests that wait.
+    /// Number of waiting requests.
     fn len(&self) -> usize;
-    /// Whether none waits.
+    /// True if no request waits.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Builds a discipline from its keys.
+/// Function to build a discipline from its keys.
 pub type BuildDiscipline = fn(&Keys) -> Result<Box<dyn Discipline>, ConfigError>;
 
 /// Every discipline.
@@ -121,10 +122,11 @@ pub const REGISTRY: &[Entry<BuildDiscipline>] = &[
 ];
 
 impl QueueConfig {
-    /// The configured queue, empty.
+    /// Builds the configured queue, empty.
     ///
     /// # Errors
-    /// A depth of 0, an unknown discipline, a key that it does not have.
+    /// Fails if the depth is 0, the discipline is unknown, or the discipline does not have a given
+    /// key.
     pub fn build(&self) -> Result<CommandQueue, ConfigError> {
         if self.depth == 0 {
             return Err(ConfigError::new(
@@ -142,14 +144,14 @@ impl QueueConfig {
     }
 }
 
-/// What a position-sorting discipline sorts by.
+/// Position by which a discipline sorts requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SortBy {
-    /// The cylinder: what the arm sees.
+    /// By cylinder, as the arm moves.
     #[default]
     Cylinder,
-    /// The block number: what a host sees.
+    /// By block number, as a host sees the drive.
     Lbn,
 }
 
@@ -166,7 +168,7 @@ impl SortBy {
             SortBy::Lbn => arm.next_lbn.0,
         }
     }
-    /// The width of the whole drive.
+    /// Returns the width of the whole drive.
     fn width(self, arm: &ArmView<'_>) -> u64 {
         let geometry = arm.mechanics.geometry();
         match self {
@@ -176,16 +178,16 @@ impl SortBy {
     }
 }
 
-/// The keys of a discipline that sorts by position.
+/// Keys of a discipline that sorts by position.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SortedConfig {
-    /// What distance is measured in.
+    /// Unit of distance.
     #[serde(default)]
     pub by: SortBy,
 }
 
-/// The keys of a discipline that has none.
+/// Keys of a discipline without keys.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoKeys {}
@@ -296,7 +298,7 @@ mod tests {
     };
 
     proptest! {
-        /// The conformance of every discipline: nothing lost, nothing invented.
+        /// Conformance of every discipline: no request is lost, and no request is invented.
         #[test]
         fn every_discipline_serves_each_request_once(
             requests in prop::collection::vec((0u64..1400, any::<bool>()), 1..60),

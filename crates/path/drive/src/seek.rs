@@ -9,22 +9,19 @@ use fullstroke_units::Duration;
 pub struct SeekTable {
     /// Nanoseconds by distance.
     nanoseconds: Vec<u32>,
-    /// The shortest time for each distance or any longer one, where that is
-    /// another table.
+    /// Shortest time over each distance or any longer distance. `None` if equal to `nanoseconds`.
     at_least: Option<Vec<u32>>,
 }
 
-/// A curve may fall by this part of its height: measured points carry noise,
-/// and the pieces of published forms, whose coefficients are rounded, do not
-/// quite meet.
+/// Divisor of the height by which a curve may fall. Measured points carry noise. The two pieces of
+/// a published curve do not quite meet, because the coefficients are rounded.
 const NOISE: u32 = 50;
 
 impl SeekTable {
-    /// The table for a drive of `cylinders`.
+    /// Builds the table for a drive of `cylinders`.
     ///
     /// # Errors
-    /// Names the key of a curve that is not monotone, not positive, has no
-    /// point, or exceeds 4 s.
+    /// Names the key of a curve that is not monotone, not positive, has no point, or exceeds 4 s.
     pub fn new(config: &SeekConfig, cylinders: u32) -> Result<SeekTable, ConfigError> {
         let longest = cylinders.max(2) - 1;
         let nanoseconds = match config {
@@ -67,14 +64,15 @@ impl SeekTable {
         })
     }
 
-    /// The time for `distance`; beyond the table, that of the longest seek.
+    /// Returns the time for `distance`. Beyond the table, returns the time of the longest seek.
     #[inline]
     pub fn time(&self, distance: u32) -> Duration {
         let last = self.nanoseconds.len() - 1;
         Duration::from_nanos(u64::from(self.nanoseconds[(distance as usize).min(last)]))
     }
 
-    /// No seek over `distance` or more takes less; it never falls.
+    /// Returns a lower bound of the time over `distance` or more. The bound never falls as the
+    /// distance grows.
     #[inline]
     pub fn at_least(&self, distance: u32) -> Duration {
         let table = self.at_least.as_ref().unwrap_or(&self.nanoseconds);
@@ -94,19 +92,19 @@ impl SeekTable {
     }
 }
 
-/// A curve in milliseconds as nanoseconds by distance, from 0.
+/// Converts a curve in milliseconds to nanoseconds by distance, from 0.
 ///
-/// A current drive has half a million cylinders, and each start of the program
-/// builds the tables of its drives. The values are therefore computed first, in a
-/// loop without branches that vector units carry out, and checked afterwards.
+/// A current drive has half a million cylinders, and each start of the program builds the tables of
+/// its drives. Therefore a first loop without branches computes the values, because vector units
+/// can carry out such a loop. A second loop checks the values.
 fn tabulated(
     longest: u32,
     falls_allowed: bool,
     milliseconds: impl Fn(u32) -> f64,
 ) -> Result<Vec<u32>, ConfigError> {
     let in_range = |ms: f64| ms > 0.0 && ms < 4000.0;
-    // A value out of range, or one that is not a number, becomes 0: no value in range rounds to 0
-    // unless it is below half a nanosecond, and the exact check below decides about that.
+    // A value out of range, or a NaN, becomes 0. A value in range rounds to 0 only below half a
+    // nanosecond. The exact check below decides these cases.
     let rounded = |ms: f64| {
         if in_range(ms) {
             (ms * 1e6 + 0.5) as u32
@@ -138,8 +136,7 @@ fn tabulated(
     Ok(nanoseconds)
 }
 
-/// The least of each value and those behind it; `None` if that is the value
-/// itself throughout.
+/// Returns the least of each value and all later values. `None` if the values are sorted already.
 fn suffix_minimum(values: &[u32]) -> Option<Vec<u32>> {
     if values.is_sorted() {
         return None;

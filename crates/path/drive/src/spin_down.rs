@@ -1,8 +1,9 @@
-//! When a drive that has nothing to do stops its platters.
+//! Spin-down policies for an idle drive.
 //!
-//! The timer is the drive's, as that of ATA's STANDBY command is: it sees all that comes, whatever
-//! stands above, and what the layers above order by requests goes on beside it. A policy is one
-//! file: a type that implements [`SpinDown`], and one line in [`REGISTRY`].
+//! The timer belongs to the drive, like the timer of ATA's STANDBY command. The timer sees all
+//! requests of all layers above. Commands of the layers to stop and start the platters work
+//! independently. A policy is one file with a type that implements [`SpinDown`], and one line in
+//! [`REGISTRY`].
 
 mod adaptive;
 mod break_even;
@@ -14,30 +15,31 @@ use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Entry, Keys, find, read, schema_of};
 use fullstroke_units::{Duration, Time};
 
-/// Decides when a drive that is idle stops its platters.
+/// Decides when an idle drive stops its platters.
 pub trait SpinDown: Send {
-    /// When to stop platters that are idle since `idle`, if nothing comes until then; an instant
-    /// before is taken for `idle`, and [`Time::NEVER`] is never.
+    /// Returns when to stop platters that are idle since `idle`, if no request comes until then. An
+    /// instant before `idle` counts as `idle`, and [`Time::NEVER`] means never.
     fn stops_at(&self, idle: Time) -> Time;
 
-    /// The shortest idle time behind which it may stop them.
+    /// Returns the shortest idle time after which the policy may stop the platters.
     fn least_idle(&self) -> Duration;
 
-    /// Platters that stood, or were about to, are needed again, so long after they began to stop.
+    /// Tells the policy that stopped or stopping platters are needed again. `_away` is the time
+    /// since the stop began.
     fn woken(&mut self, _away: Duration) {}
 }
 
-/// What a policy may know of its drive.
+/// Costs of the drive, for a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// From full speed to standing platters and back.
+    /// Time from full speed to standing platters and back.
     pub round_trip: Duration,
-    /// How long platters must be away for the energy of stopping and starting; `None` where
-    /// nobody knows what the drive draws.
+    /// Shortest absence of the platters that saves energy, including the energy of stopping and
+    /// starting. `None` if the watts are not known.
     pub break_even: Option<Duration>,
 }
 
-/// Builds a policy from its keys.
+/// Function to build a policy from its keys.
 pub type BuildSpinDown = fn(&Keys, &Costs) -> Result<Box<dyn SpinDown>, ConfigError>;
 
 /// Every policy.
@@ -69,7 +71,7 @@ pub const REGISTRY: &[Entry<BuildSpinDown>] = &[
 ];
 
 impl Costs {
-    /// Of a drive that stops and starts as `power` says.
+    /// Returns the costs of a drive with the keys `power`.
     pub fn of(power: &PowerConfig) -> Costs {
         let round_trip = power.spin_down_ms + power.spin_up_ms;
         Costs {
@@ -80,10 +82,10 @@ impl Costs {
 }
 
 impl PowerConfig {
-    /// How long platters must be away, from the begin of their stop until somebody needs them, so
-    /// that stopping them costs no more than leaving them turn:
-    /// `idle (t + up) = down + standby (t - t_down) + start`, and not less than they take to stop
-    /// (Douglis, Krishnan and Marsh, Thwarting the power-hungry disk, 1994).
+    /// Returns the shortest time from the begin of a stop until the next need of the platters for
+    /// which the stop costs no more than turning on. The time `t` solves `idle (t + up) = down +
+    /// standby (t - t_down) + start`, and is at least the time to stop (Douglis, Krishnan and
+    /// Marsh, Thwarting the power-hungry disk, 1994).
     pub fn break_even(&self) -> Option<Duration> {
         let (idle, standby) = (self.idle_a_w?, self.standby_w?);
         let (down, up) = (self.spin_down_ms / 1000.0, self.spin_up_ms / 1000.0);
@@ -93,10 +95,10 @@ impl PowerConfig {
     }
 }
 
-/// The policy of a drive that has one.
+/// Returns the configured policy, if there is one.
 ///
 /// # Errors
-/// Names the key that cannot be.
+/// Names the invalid key.
 pub(crate) fn build(config: &DriveConfig) -> Result<Option<Box<dyn SpinDown>>, ConfigError> {
     let Some(SpinDownConfig { policy, keys }) = &config.spin_down else {
         return Ok(None);
@@ -114,25 +116,26 @@ pub(crate) fn build(config: &DriveConfig) -> Result<Option<Box<dyn SpinDown>>, C
     named(policy, keys, &Costs::of(power)).map(Some)
 }
 
-/// The policy of this name, for a drive that stops and starts at such costs.
+/// Returns the policy with this name, for a drive with the given costs.
 ///
 /// # Errors
-/// Names the key that cannot be.
+/// Names the invalid key.
 pub fn named(policy: &str, keys: &Keys, costs: &Costs) -> Result<Box<dyn SpinDown>, ConfigError> {
     let entry = find("spin-down policy", REGISTRY, "policy", policy)?;
     (entry.build)(keys, costs)
 }
 
-/// The shortest idle time behind which a drive may stop by itself; `None` if it never does.
+/// Returns the shortest idle time after which a drive may stop by itself. `None` if the drive never
+/// does.
 ///
 /// # Errors
-/// Names the key that cannot be.
+/// Names the invalid key.
 pub fn least_idle(config: &DriveConfig) -> Result<Option<Duration>, ConfigError> {
     Ok(build(config)?.map(|policy| policy.least_idle()))
 }
 
-/// Refuses an idle time behind which platters that are needed at once would go on stopping and
-/// starting.
+/// Refuses an idle time that is shorter than a stop and a start. Platters that are needed again at
+/// once would otherwise stop and start all the time.
 fn check_after(key: &str, after: Duration, costs: &Costs) -> Result<(), ConfigError> {
     if after >= costs.round_trip {
         return Ok(());
@@ -145,7 +148,7 @@ fn check_after(key: &str, after: Duration, costs: &Costs) -> Result<(), ConfigEr
     Err(ConfigError::new(key, message))
 }
 
-/// [`Config`](fixed::Config) and its like, read from their keys.
+/// Reads the keys of a policy, such as [`Config`](fixed::Config).
 fn keys<C: serde::de::DeserializeOwned + schemars::JsonSchema>(
     keys: &Keys,
 ) -> Result<C, ConfigError> {

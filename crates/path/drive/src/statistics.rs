@@ -1,9 +1,9 @@
-//! What a drive counts about its requests.
+//! Counters of a drive about requests.
 
 use fullstroke_contract::{Breakdown, MemberStatistics, Operation};
 use fullstroke_units::{Duration, Sectors, Time};
 
-/// The running counts; [`MemberStatistics`] is the reading.
+/// The running counters; [`MemberStatistics`] is the reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Statistics {
     counts: MemberStatistics,
@@ -12,14 +12,14 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    /// A request came.
+    /// Counts an arrived request.
     #[inline]
     pub(crate) fn arrived(&mut self, now: Time) {
         self.integrate(now);
         self.in_flight += 1;
     }
 
-    /// A request was served.
+    /// Counts a finished request.
     #[inline]
     pub(crate) fn finished(
         &mut self,
@@ -44,17 +44,18 @@ impl Statistics {
                 counts.reads += 1;
                 counts.sectors_read += sectors;
             }
-            // The means below are over transfers.
+            // The means below are over transfers only.
             _ => return,
         }
-        // Many wait at a time: their sum may exceed what can be counted.
+        // Many requests wait at a time, so the sum of the waits may exceed the range of the
+        // counter.
         counts.queue = counts.queue.saturating_add(parts.queue);
         counts.overhead = counts.overhead.saturating_add(parts.overhead);
         counts.seek_cylinders += u64::from(parts.seek_cylinders);
         counts.zero_seeks += u64::from(parts.seek_cylinders == 0);
     }
 
-    /// The counts up to the last event.
+    /// Returns the counters up to the last event.
     pub(crate) fn so_far(&self) -> MemberStatistics {
         self.counts
     }

@@ -1,4 +1,4 @@
-//! How fast file systems are made, aged and used: operations a second on one core.
+//! Measures the speed of making, aging and using file systems, in operations a second on one core.
 //!
 //! `cargo run --release --package fullstroke-files --example file_system_speed`
 

@@ -1,43 +1,42 @@
-//! A file system that has been in use for long, made at once.
+//! Ages a new file system, so that its layout resembles one after long use.
 //!
-//! As Geriatrix does (Kadekodi, Nagarajan and Ganger, "Geriatrix: Aging what you see
-//! and what you don't see", USENIX ATC 2018): files are created, by distributions of
-//! size and of depth, until the device is as full as wanted; then files are deleted and
-//! created until so many times the device's size has been written. Only the allocator
-//! works; nothing takes time.
+//! The method follows Geriatrix (Kadekodi, Nagarajan and Ganger, "Geriatrix: Aging what you see and
+//! what you don't see", USENIX ATC 2018). First the ager creates files until the device is as full
+//! as the profile says. The profile's distributions give the size and the depth of each file. Then
+//! the ager deletes and creates files until the written bytes reach a multiple of the device's
+//! size. Only the allocator works: no I/O is simulated and no simulated time passes.
 //!
-//! Simplified: Geriatrix holds the ages of the files that are left to a distribution;
-//! here each file is as likely to be deleted as any other, so that ages are
-//! exponential.
+//! Simplification: Geriatrix makes the ages of the remaining files follow a given distribution.
+//! Here every file is equally likely to be deleted, so the ages are exponentially distributed.
 
 use crate::{Caller, FileError, FileSystem, PAGE_BYTES, SyncPlan, Touches};
 use fullstroke_contract::{ConfigError, Object, registry};
 use fullstroke_units::{Bytes, Random, Seed};
 use serde::Serialize;
 
-/// How a file system was used.
+/// Usage pattern for the ageing of a file system.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// As written after `age =`.
+    /// Name as written after `age =`.
     pub name: &'static str,
-    /// One sentence, with the source.
+    /// One-sentence description, with the source.
     pub summary: &'static str,
     sizes: Sizes,
-    /// The mean of the depth of a file's directory (Poisson); 0 = all in the
-    /// directories at the top.
+    /// Mean depth of a file's directory (Poisson distribution); 0 puts all files into the top-level
+    /// directories.
     depth_mean: f64,
-    /// Directories at each level below one.
+    /// Number of directories below each directory.
     fan: u64,
-    /// The part of the device that is used at the end.
+    /// Used part of the device at the end of ageing, from 0 to 1.
     full: f64,
-    /// How many times the device's size is written.
+    /// Bytes to write, as a multiple of the device's size.
     turnover: f64,
 }
 
 /// Lengths of files in bytes.
 #[derive(Clone, Copy, Debug)]
 enum Sizes {
-    /// Mean and deviation of the natural logarithm.
+    /// Mean and standard deviation of the natural logarithm.
     LogNormal {
         mu: f64,
         sigma: f64,
@@ -48,7 +47,7 @@ enum Sizes {
     },
 }
 
-/// Every profile.
+/// All profiles.
 pub const PROFILES: &[Profile] = &[
     Profile {
         name: "desktop",
@@ -78,24 +77,24 @@ pub const PROFILES: &[Profile] = &[
     },
 ];
 
-/// The longest file of a profile, as a part of the device: the tail of a lognormal
-/// would fill a small device with one.
+/// Divisor of the device's size, for the longest file of a profile. The limit is needed because one
+/// file from the tail of a lognormal distribution would fill a small device.
 const LARGEST_PART: u64 = 50;
-/// Levels of directories at most.
+/// Largest number of directory levels.
 const DEPTH_MAX: u64 = 12;
 
-/// What ageing did.
+/// Counters of one ageing run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Aged {
-    /// Files that were created.
+    /// Number of files created.
     pub created: u64,
-    /// Of these, deleted again.
+    /// Number of created files deleted again.
     pub deleted: u64,
-    /// Bytes that were written.
+    /// Number of bytes written.
     pub bytes_written: u64,
 }
 
-/// The profile called `name`, or an error at `age` that names the nearest one.
+/// Returns the profile called `name`, or an error at `age` that names the nearest profile.
 pub fn profile(name: &str) -> Result<&'static Profile, ConfigError> {
     PROFILES
         .iter()
@@ -113,7 +112,7 @@ pub fn profile(name: &str) -> Result<&'static Profile, ConfigError> {
         })
 }
 
-/// Ages `system` in its directory `aged`. The same seed gives the same layout.
+/// Ages `system` inside its directory `aged`. The same seed gives the same layout.
 pub fn age(system: &mut dyn FileSystem, profile: &Profile, seed: Seed) -> Result<Aged, FileError> {
     let mut touches = Touches::unread();
     let root = system.root();
@@ -134,13 +133,14 @@ pub fn age(system: &mut dyn FileSystem, profile: &Profile, seed: Seed) -> Result
     Ok(ager.aged)
 }
 
-/// A directory, and those below it that exist already, by their number.
+/// A directory with its existing subdirectories. The index in `below` is the number in the
+/// subdirectory's name.
 struct Node {
     directory: Object,
     below: Vec<Option<usize>>,
 }
 
-/// A file that is there.
+/// A file that exists.
 struct Living {
     directory: Object,
     number: u64,
@@ -169,8 +169,8 @@ impl Ager<'_> {
                 let bytes = self.length().clamp(1, limit.max(PAGE_BYTES));
                 match self.create_one(bytes) {
                     Ok(()) => {}
-                    // Full of inodes, or of what ageing does not own: that is as old as
-                    // it gets.
+                    // The inodes ran out, or files outside `aged` hold the space. The file system
+                    // cannot become fuller, so one file is deleted instead.
                     Err(FileError::NoInode { .. } | FileError::NoSpace { .. })
                         if !self.files.is_empty() =>
                     {
@@ -180,6 +180,8 @@ impl Ager<'_> {
                 }
             }
         }
+        // The last transaction is committed here. Otherwise a workload on the aged file system
+        // would write the metadata of the ageing.
         let mut plan = SyncPlan::default();
         self.system.commit(Caller::default().now, &mut plan);
         Ok(())
@@ -192,7 +194,7 @@ impl Ager<'_> {
         }
     }
 
-    /// By Knuth's product of uniform draws.
+    /// Draws a Poisson number by Knuth's product of uniform draws.
     fn depth(&mut self) -> u64 {
         let least = (-self.profile.depth_mean).exp();
         let mut product = self.random.unit();
@@ -204,12 +206,13 @@ impl Ager<'_> {
         depth
     }
 
-    /// A directory at a depth drawn, made if need be.
+    /// Returns a directory at a random depth. Creates missing directories on the path.
     fn directory(&mut self) -> Result<Object, FileError> {
         let mut at = 0;
         for _ in 0..self.depth().max(1) {
             let which = self.random.below(self.profile.fan) as usize;
-            // Where a level is wide, most of what lies below one is never used.
+            // The vector grows only as far as needed because most subdirectories of a wide level
+            // are never used.
             if self.tree[at].below.len() <= which {
                 self.tree[at].below.resize(which + 1, None);
             }
@@ -284,7 +287,7 @@ mod tests {
 
     #[test]
     fn an_aged_file_system_is_as_full_as_its_profile_says_and_the_same_for_a_seed() {
-        // The mail profile needs more inodes than mke2fs makes.
+        // The mail profile needs more inodes than mke2fs makes by default.
         let inodes = || Keys::from_iter([("bytes_per_inode".to_owned(), "4KiB".into())]);
         for (kind, keys) in [("ext2", inodes()), ("ext4", inodes()), ("xfs", Keys::new())] {
             for profile in PROFILES {

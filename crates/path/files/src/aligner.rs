@@ -1,12 +1,11 @@
-//! Moves files of an existing layout onto tracks, as a defragmenter would (Qian &
-//! Wang, section 4.2, "user level"): a file that fits on a track comes to lie on one,
-//! a longer one begins where a track does.
+//! Moves the files of an existing layout onto tracks, as a defragmenter would (Qian & Wang, section
+//! 4.2, "user level"). A file that fits on one track moves to one track. A longer file moves so
+//! that it begins at the beginning of a track.
 //!
-//! Only free pages are moved to, and a file's old place is free as soon as it has been
-//! moved: nothing is written over that has not been copied, and until the file system
-//! is told of a file's new place the old one holds. What has no room yet is tried
-//! again after the others have moved. Metadata, directories and what is set aside stay
-//! where they are.
+//! Moves go only to free pages. The old pages of a file become free after the whole file has been
+//! copied. So no page is overwritten before its copy exists, and the old place stays valid until
+//! the file system learns the new place. A file without a suitable free place is tried again after
+//! the other files have moved. Metadata, directories and pre-allocated pages stay in place.
 
 use crate::fragmentation::{Fragment, Laid, laid_out};
 use crate::{FileError, FileSystem, Kind, PAGE_SECTORS, Place};
@@ -22,70 +21,70 @@ mod tests;
 
 use space::Space;
 
-/// Passes over the files that have not found room, at most: each frees what the one
-/// before could have used.
+/// Largest number of passes over the files that wait for a place. Each pass may free pages that the
+/// pass before could have used.
 const PASSES_MAX: usize = 16;
 
-/// Where files lie, what cannot be moved, and where tracks begin.
+/// Input of the planner: places of the files, immovable pages and track boundaries.
 pub struct Layout<'a> {
-    /// The files, each once.
+    /// The files, each listed once.
     pub files: &'a [Laid],
-    /// Other pages that are in use.
+    /// Used pages that must not move.
     pub fixed: &'a [Range<u64>],
-    /// Pages of the device.
+    /// Number of pages of the device.
     pub pages: u64,
-    /// Its tracks.
+    /// Track boundaries of the device.
     pub tracks: &'a Boundaries,
 }
 
-/// How well files lie on tracks.
+/// Alignment of files with tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Alignment {
-    /// Files with pages on the device.
+    /// Number of files with pages on the device.
     pub files: u64,
-    /// Those that lie as they should: on as few tracks as their length allows where they
-    /// begin, and, if that is more than one, from the beginning of a track.
+    /// Number of aligned files. An aligned file touches as few tracks as possible for its length. A
+    /// file that needs several tracks must also begin at the beginning of a track.
     pub aligned: u64,
-    /// Tracks that reading each file once comes to.
+    /// Number of track visits when each file is read once.
     pub visits: u64,
-    /// Tracks that it would come to if each file lay as it should where it begins.
+    /// Number of track visits if each file were contiguous from the beginning of its first track.
     pub visits_least: u64,
 }
 
-/// One file's move.
+/// The move of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
     /// Index of the file.
     pub file: usize,
-    /// Where it lies before.
+    /// Fragments before the move.
     pub from: Vec<Fragment>,
-    /// Where it lies then.
+    /// Fragments after the move.
     pub to: Vec<Fragment>,
 }
 
-/// Pages that follow each other in the file, at the old place and at the new.
+/// Pages contiguous in the file, at the old place and at the new place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Piece {
-    /// The first page of the file.
+    /// First page in the file.
     pub page: u64,
-    /// The first page of the device that is read.
+    /// First page on the device to read.
     pub from: u64,
-    /// The first page of the device that is written.
+    /// First page on the device to write.
     pub to: u64,
-    /// How many.
+    /// Number of pages.
     pub pages: u64,
 }
 
-/// What is to be moved, in this order, and what comes of it.
+/// Planned moves in order, and the resulting layout.
 #[derive(Clone, Debug)]
 pub struct Moves {
-    /// One after the other.
+    /// The moves, in the order of execution.
     pub moves: Vec<Move>,
-    /// The files afterwards, by the same index.
+    /// The files after all moves, with the same indices.
     pub after: Vec<Laid>,
-    /// How they lay.
+    /// Alignment before the moves.
     pub was: Alignment,
-    /// How they lie.
+    /// Alignment after the moves.
     pub is: Alignment,
 }
 
@@ -98,7 +97,8 @@ impl Layout<'_> {
         let mut waiting: Vec<usize> = (0..after.len())
             .filter(|&file| !self.is_aligned(&after[file].fragments))
             .collect();
-        // The longest need the longest runs, which the others would cut.
+        // Longest files first: they need the longest free runs, and shorter files would cut these
+        // runs.
         waiting.sort_by_key(|&file| std::cmp::Reverse(after[file].pages()));
         for _ in 0..PASSES_MAX {
             let before = moves.len();
@@ -123,7 +123,7 @@ impl Layout<'_> {
         }
     }
 
-    /// How well files lie.
+    /// Returns the alignment of `files` with the tracks.
     pub fn alignment(&self, files: &[Laid]) -> Alignment {
         let mut sum = Alignment::default();
         for file in files.iter().filter(|file| !file.fragments.is_empty()) {
@@ -144,7 +144,8 @@ impl Layout<'_> {
         begins && self.visits(fragments) <= least
     }
 
-    /// Tracks that reading the file comes to: as often as it comes back to one.
+    /// Returns the number of track visits when the file is read once. A track that several
+    /// fragments touch counts once for each fragment.
     fn visits(&self, fragments: &[Fragment]) -> u64 {
         fragments
             .iter()
@@ -152,7 +153,8 @@ impl Layout<'_> {
             .sum()
     }
 
-    /// The same, if all of it lay from the beginning of its first track on.
+    /// Returns the number of track visits if the whole file were contiguous from the first page of
+    /// its first track.
     fn visits_least(&self, fragments: &[Fragment]) -> u64 {
         let Some(first) = fragments.first() else {
             return 0;
@@ -162,8 +164,8 @@ impl Layout<'_> {
         self.tracks_of(begin, pages)
     }
 
-    /// Tracks that so many pages from `block` on touch; what would lie behind the device
-    /// is on none.
+    /// Returns the number of tracks that `pages` pages from `block` on touch. Pages behind the end
+    /// of the device touch no track.
     fn tracks_of(&self, block: u64, pages: u64) -> u64 {
         let last = ((block + pages) * PAGE_SECTORS).min(self.tracks.capacity().0) - 1;
         let number = |lbn: u64| self.tracks.number_of(Lbn(lbn));
@@ -173,8 +175,8 @@ impl Layout<'_> {
         }
     }
 
-    /// The first page that lies wholly on the track that `block` begins on; `block`
-    /// itself where the track has no whole page before it.
+    /// Returns the first whole page of the track on which `block` begins. Returns `block` itself if
+    /// the track has no whole page before `block`.
     fn first_page_of_track(&self, block: u64) -> u64 {
         let track = self.tracks.track_at(Lbn(block * PAGE_SECTORS));
         track.map_or(block, |track| {
@@ -182,7 +184,8 @@ impl Layout<'_> {
         })
     }
 
-    /// A place in free pages where the file lies better, if there is one.
+    /// Returns a place in free pages where the file needs fewer visits or becomes aligned; `None`
+    /// if there is none.
     fn better(&self, fragments: &[Fragment], space: &Space<'_>) -> Option<Vec<Fragment>> {
         let pages = fragments.iter().map(|fragment| fragment.pages).sum();
         let near = fragments.first()?.block;
@@ -192,6 +195,8 @@ impl Layout<'_> {
             let (aligned, then) = (self.is_aligned(&to), self.visits(&to));
             (then < visits || (then == visits && aligned)).then_some(to)
         };
+        // From the best place to the worst: one track needs one visit, one run needs no seek in
+        // between, and several runs need a seek for each.
         let in_a_track = space.within_a_track(near, pages).map(|run| vec![run]);
         in_a_track
             .and_then(place)
@@ -205,7 +210,7 @@ impl Layout<'_> {
     }
 }
 
-/// The file's pages in these runs, in order: holes stay holes.
+/// Lays the file's pages into `runs` in order. Holes of the file stay holes.
 fn laid(fragments: &[Fragment], runs: &[Range<u64>]) -> Vec<Fragment> {
     let mut runs = runs.iter().cloned();
     let mut run = runs.next().unwrap_or(0..0);
@@ -236,7 +241,7 @@ fn joined(pieces: Vec<Fragment>) -> Vec<Fragment> {
 }
 
 impl Move {
-    /// What is copied, in order of the file.
+    /// Returns the pieces to copy, in file order.
     pub fn pieces(&self) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let (mut olds, mut news) = (self.from.iter().copied(), self.to.iter().copied());
@@ -255,13 +260,13 @@ impl Move {
         pieces
     }
 
-    /// How many pages.
+    /// Returns the number of pages to move.
     pub fn pages(&self) -> u64 {
         self.from.iter().map(|fragment| fragment.pages).sum()
     }
 }
 
-/// What is left of a fragment behind its first pages.
+/// Returns the rest of a fragment behind its first `pages` pages; `None` if nothing is left.
 fn behind(fragment: Fragment, pages: u64) -> Option<Fragment> {
     let Fragment {
         page,
@@ -275,10 +280,10 @@ fn behind(fragment: Fragment, pages: u64) -> Option<Fragment> {
     })
 }
 
-/// The files of a file system, and the pages that are used by anything else.
+/// Returns the files of a file system, and the pages in use by anything else.
 ///
 /// # Errors
-/// A file system without names, which has no files to move.
+/// Fails for a file system without names, because it has no files to move.
 pub fn used(system: &dyn FileSystem) -> Result<(Vec<Laid>, Vec<Range<u64>>), FileError> {
     let files = laid_out(system)?;
     let mut fixed = system.metadata();

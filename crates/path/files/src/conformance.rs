@@ -1,5 +1,5 @@
-//! What every file system is held to, whatever its format: random operations against
-//! a plain model of names and pages.
+//! Tests that every file system must pass, whatever its format: random operations checked against a
+//! plain model of names and pages.
 
 use crate::*;
 use fullstroke_contract::registry::Keys;
@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Every file system of the registry that has names, with its defaults and with the
-/// keys that change how it allocates.
+/// Returns every file system of the registry that has names: with its default keys, and with keys
+/// that change the allocation.
 fn kinds() -> Vec<(&'static str, Value)> {
     let variants = [
         (
@@ -43,8 +43,8 @@ fn kinds() -> Vec<(&'static str, Value)> {
         .collect()
 }
 
-/// The same, and those that can on a device with tracks of so many sectors: no key of
-/// theirs, but of the site.
+/// Returns the kinds of `kinds`, and file systems on a device with tracks. The value `tracks` is
+/// the number of sectors of a track; it is a property of the site, not a key of the file system.
 fn kinds_and_aligned() -> Vec<(&'static str, Value)> {
     let aligned = [
         ("ext2", json!({ "tracks": 1003 })),
@@ -60,7 +60,7 @@ fn keys(value: &Value) -> Keys {
     keys
 }
 
-/// Tracks of as many sectors as `tracks` says.
+/// Builds tracks of the length that the value `tracks` gives, in sectors.
 fn tracks(value: &Value, pages: u64) -> Option<Arc<Boundaries>> {
     let (sectors, capacity) = (value["tracks"].as_u64()?, pages * PAGE_SECTORS);
     let mut builder = Builder::default();
@@ -115,21 +115,21 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A file system, and what it must know.
+/// A file system under test, with the model of its expected content.
 struct Trial {
     system: Box<dyn FileSystem>,
-    /// Directory and name → object.
+    /// Maps a directory and a name to the object.
     names: BTreeMap<(Object, String), Object>,
-    /// The pages of each file that were written and not cut.
+    /// Pages of each file that were written and not truncated.
     files: BTreeMap<Object, BTreeSet<u64>>,
     directories: BTreeSet<Object>,
     touches: Touches,
     now: Time,
     tracks: Option<Arc<Boundaries>>,
-    /// Whether pages below the end of a file may have places that nobody wrote: XFS's
-    /// room ahead, when the file goes on behind it.
+    /// True if pages below the end of a file may have a place although no program wrote them. This
+    /// happens in XFS: room ahead stays when a later write goes beyond it.
     roomy: bool,
-    /// Metadata that no plan has released yet.
+    /// Metadata pages that no plan has released yet.
     held: BTreeSet<u64>,
 }
 
@@ -179,7 +179,7 @@ impl Trial {
         self.files.keys().nth(at % self.files.len().max(1)).copied()
     }
 
-    /// Runs of the device that are metadata or directories', ascending.
+    /// Returns the runs of the device with metadata or directories, ascending.
     fn metadata(&self) -> Vec<Range<u64>> {
         let mut ranges = self.system.metadata();
         ranges.extend(
@@ -191,7 +191,7 @@ impl Trial {
         ranges
     }
 
-    /// Where an object's pages lie on the device.
+    /// Returns the places of an object's pages on the device.
     fn placed(&self, object: Object) -> Vec<Range<u64>> {
         let mut extents = Vec::new();
         self.system.extents(object, &mut extents).unwrap();
@@ -202,7 +202,7 @@ impl Trial {
         on_device.collect()
     }
 
-    /// Does a step, checks its answer against the model, and what it touched.
+    /// Executes a step. Checks the answer against the model, and checks the touched pages.
     fn take(&mut self, step: &Step) {
         self.now += Duration::from_millis(300);
         let before = self.metadata();
@@ -425,7 +425,7 @@ impl Trial {
         self.touches.clear();
     }
 
-    /// What was touched so far in this step.
+    /// Updates `held` with the pages touched so far in this step.
     fn take_held(&mut self) {
         for touch in self.touches.list() {
             match touch {
@@ -436,8 +436,8 @@ impl Trial {
         }
     }
 
-    /// No page twice, none lost, extents ascending and complete, names as they were
-    /// given.
+    /// Checks the whole state: no page is used twice or lost, extents are ascending and complete,
+    /// and all names exist.
     fn check(&self) {
         let usage = self.system.usage();
         let mut used: Vec<Range<u64>> = self.system.metadata();
@@ -513,7 +513,7 @@ impl Trial {
         assert_eq!(delayed, usage.pages_delayed);
     }
 
-    /// No page of a file has sectors of two tracks.
+    /// Checks that no page of a file has sectors of two tracks.
     fn check_tracks(&self, extents: &[Mapped]) {
         let Some(tracks) = &self.tracks else { return };
         for mapped in extents {
@@ -527,7 +527,7 @@ impl Trial {
         }
     }
 
-    /// Removes everything that can be removed.
+    /// Removes all files and directories below the root.
     fn clear(&mut self) {
         while !self.names.is_empty() {
             let names: Vec<_> = self.names.keys().cloned().collect();
@@ -541,7 +541,7 @@ impl Trial {
         self.touches.clear();
     }
 
-    /// Everything that can be seen of the layout.
+    /// Returns the visible layout as text, for comparisons.
     fn layout(&self) -> String {
         let objects = self.system.objects();
         let placed: Vec<_> = objects.iter().map(|&object| self.placed(object)).collect();
@@ -549,16 +549,17 @@ impl Trial {
     }
 }
 
-/// Whether ascending runs have `page`.
+/// Returns true if one of the ascending runs contains `page`.
 fn has(runs: &[Range<u64>], page: u64) -> bool {
     runs.get(runs.partition_point(|run| run.end <= page))
         .is_some_and(|run| run.start <= page)
 }
 
-/// Half a gibibyte, in five groups, the last of them short.
+/// Pages of the usual test device: about half a gibibyte, in five groups with a short last group.
 const USUAL: u64 = 140_000;
 
-/// That, and the smallest that is quick to fill: 24 MiB, or what today's XFS wants.
+/// Returns the usual size, and the smallest size, which fills quickly: 24 MiB, or the minimum of
+/// today's XFS (300 MiB).
 fn sizes(value: &Value) -> [u64; 2] {
     [
         USUAL,
@@ -602,7 +603,8 @@ proptest! {
                 trial.check();
                 let usage = trial.system.usage();
                 let grown = trial.system.attributes(root).unwrap().pages - of_root;
-                // The root keeps its pages; what is set aside for all small files stays.
+                // The root directory never shrinks, and the blocks set aside for all small files
+                // stay set aside.
                 prop_assert_eq!(usage.pages_free + trial.system.set_aside() + grown, empty.pages_free);
                 prop_assert_eq!(usage.pages_delayed, 0);
                 prop_assert_eq!(usage.inodes_free, empty.inodes_free);
@@ -761,7 +763,7 @@ fn where_nothing_can_be_kept_off_alignment_is_refused() {
     }
 }
 
-/// The tracks that the pages of a file lie on, in order.
+/// Returns the tracks touched by the pages of a file, in order.
 fn tracks_of(trial: &Trial, file: usize) -> Vec<Extent> {
     let mut extents = Vec::new();
     trial
@@ -802,8 +804,8 @@ fn ext2_gives_whole_tracks_to_files_that_grow_side_by_side() {
     }
     trial.check();
     let (one, other) = (tracks_of(&trial, 0), tracks_of(&trial, 1));
-    // 124 or 125 whole blocks a track; 227 of three hundred times 3,096 bytes, and an
-    // indirect one.
+    // A track has 124 or 125 whole blocks. The file has 300 times 3,096 bytes, so 227 blocks, and
+    // one indirect block.
     assert_eq!((one.len(), other.len()), (2, 2), "{one:?} {other:?}");
     assert!(one.iter().all(|track| !other.contains(track)));
 }

@@ -1,13 +1,13 @@
-//! Names, and the pages of a directory that hold them.
+//! Directories: names, and the pages that hold their entries.
 //!
-//! | style | from | what is modelled |
+//! | style | from | model |
 //! |---|---|---|
-//! | linear | `ext2_find_entry`, `ext2_add_link` (fs/ext2/dir.c, namei.c) | scanned from the page of the last hit; a new name goes to the first page with room |
+//! | linear | `ext2_find_entry`, `ext2_add_link` (fs/ext2/dir.c, namei.c) | a scan from the page of the last hit; a new name goes to the first page with room |
 //! | htree | `dx_probe`, `do_split`, `make_indexed_dir` (fs/ext4/namei.c) | leaves by hash, split in the middle; a second level of index |
 //! | xfs | fs/xfs/xfs_dir2*.c | names in the inode, then one block, then data pages with leaves by hash |
 //!
-//! Within a page only the sum of free bytes is known, not where they are: a page
-//! whose holes together hold a name takes it.
+//! The model knows only the number of free bytes of a page, not their positions. A page takes a
+//! name if its free bytes suffice in total.
 
 mod htree;
 mod linear;
@@ -19,32 +19,32 @@ use std::collections::BTreeMap;
 /// Bytes in a page.
 const PAGE: u32 = 4096;
 
-/// How a file system keeps names.
+/// Format of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Linear,
     Htree,
-    /// Bytes of names that the inode itself holds.
+    /// Number of bytes for names inside the inode.
     Xfs {
         inline: u32,
     },
 }
 
-/// One page of a directory, by its number in the directory.
+/// One touched page of a directory. The number counts pages from the beginning of the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageTouch {
     Read(u64),
-    /// Read and changed.
+    /// The page is read and changed.
     Change(u64),
-    /// New, and written.
+    /// The page is new, and is written without a read.
     Fresh(u64),
 }
 
-/// Where a name's entry is.
+/// Location of a name's entry.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     object: Object,
-    /// The page of its entry; not used by htree, where the hash says it.
+    /// Page of the entry. Not used by htree, where the hash gives the page.
     page: u32,
 }
 
@@ -52,19 +52,19 @@ struct Slot {
 #[derive(Debug)]
 pub(crate) struct Directory {
     style: Style,
-    /// By hash, then name.
+    /// Entries, keyed by hash and name.
     entries: BTreeMap<(u32, Box<str>), Slot>,
-    /// Bytes used in each data page.
+    /// Used bytes of each data page.
     used: Vec<u32>,
-    /// The lowest hash of each leaf → its page.
+    /// Maps the lowest hash of each leaf to the page of the leaf.
     leaves: BTreeMap<u32, u64>,
-    /// XFS: the lowest hash of each leaf → its names.
+    /// XFS only: maps the lowest hash of each leaf to its number of names.
     leaf_names: BTreeMap<u32, usize>,
-    /// The lowest hash of each second-level index page → its page.
+    /// Maps the lowest hash of each second-level index page to the page.
     nodes: BTreeMap<u32, u64>,
-    /// Where the last look-up ended (`i_dir_start_lookup`).
+    /// Page where the last look-up ended (`i_dir_start_lookup`).
     start: u32,
-    /// Bytes of all names, as kept in an inode.
+    /// Bytes of all names in the inode format.
     inline: u32,
 }
 
@@ -90,7 +90,7 @@ impl Directory {
         self.entries.is_empty()
     }
 
-    /// In order of names.
+    /// Returns the entries, sorted by name.
     pub(crate) fn list(&self) -> Vec<(String, Object)> {
         let named = self
             .entries
@@ -101,7 +101,7 @@ impl Directory {
         list
     }
 
-    /// The object called `name`; `touched` has the pages that were read to tell.
+    /// Returns the object called `name`. Appends the pages read to `touched`.
     pub(crate) fn look_up(&mut self, name: &str, touched: &mut Vec<PageTouch>) -> Option<Object> {
         let slot = self.entries.get(&key(name)).copied();
         match self.style {
@@ -112,7 +112,7 @@ impl Directory {
         slot.map(|slot| slot.object)
     }
 
-    /// The same where nobody wants to know which pages were read.
+    /// Returns the object called `name` without reporting the pages read.
     pub(crate) fn look_up_unread(&mut self, name: &str) -> Option<Object> {
         let slot = self.entries.get(&key(name)).copied()?;
         if self.style == Style::Linear {
@@ -121,7 +121,7 @@ impl Directory {
         Some(slot.object)
     }
 
-    /// The pages that must be there before `name` can be inserted, and are not yet.
+    /// Returns the missing pages that the directory needs before `name` can be inserted.
     pub(crate) fn growth(&self, name: &str) -> Vec<u64> {
         match self.style {
             Style::Linear => self.linear_growth(name),
@@ -130,7 +130,7 @@ impl Directory {
         }
     }
 
-    /// Adds `name`, which is not there yet.
+    /// Adds `name`, which must not exist yet.
     pub(crate) fn insert(&mut self, name: &str, object: Object, touched: &mut Vec<PageTouch>) {
         let page = match self.style {
             Style::Linear => self.linear_insert(name, touched),
@@ -140,7 +140,7 @@ impl Directory {
         self.entries.insert(key(name), Slot { object, page });
     }
 
-    /// Lets `name` mean another object.
+    /// Makes `name` refer to another object.
     pub(crate) fn replace(&mut self, name: &str, object: Object, touched: &mut Vec<PageTouch>) {
         let Some(slot) = self.entries.get_mut(&key(name)) else {
             return;
@@ -150,7 +150,7 @@ impl Directory {
         touched.extend(self.page_of(name, slot).map(PageTouch::Change));
     }
 
-    /// Takes `name` away.
+    /// Removes `name`.
     pub(crate) fn remove(&mut self, name: &str, touched: &mut Vec<PageTouch>) -> Option<Object> {
         let slot = self.entries.remove(&key(name))?;
         let page = self.page_of(name, slot);
@@ -166,7 +166,7 @@ impl Directory {
         Some(slot.object)
     }
 
-    /// The data page of an entry; none if it is in the inode.
+    /// Returns the data page of an entry; `None` if the entry is in the inode.
     fn page_of(&self, name: &str, slot: Slot) -> Option<u64> {
         match self.style {
             Style::Linear => Some(u64::from(slot.page)),
@@ -176,19 +176,19 @@ impl Directory {
     }
 }
 
-/// Hash and name.
+/// Returns the key of `entries`: hash and name.
 fn key(name: &str) -> (u32, Box<str>) {
     (hash(name), name.into())
 }
 
-/// Any hash that spreads names evenly: the kernels' (half MD4 with a secret of the
-/// file system's own, `ext4fs_dirhash`; `xfs_da_hashname`) differ from one file
-/// system to the next, too.
+/// Returns a hash that spreads names evenly. It need not be the kernel's hash (half MD4 with a
+/// secret of each file system, `ext4fs_dirhash`; `xfs_da_hashname`), because ext4's hash also
+/// differs from one file system to the next.
 pub(crate) fn hash(name: &str) -> u32 {
     let mut hash = name.bytes().fold(0x811c_9dc5u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     });
-    // The finish of MurmurHash3: FNV alone leaves the high bits of like names alike.
+    // Finaliser of MurmurHash3: with FNV alone, similar names would have similar high bits.
     hash ^= hash >> 16;
     hash = hash.wrapping_mul(0x85eb_ca6b);
     hash ^= hash >> 13;

@@ -1,55 +1,55 @@
-//! Why a file system could not do what it was asked.
+//! Errors of file operations.
 
 use thiserror::Error;
 
-/// What a file operation can come to. The names in brackets are the kernel's.
+/// Error of a file operation. Each variant names the errno of the kernel in brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FileError {
-    /// There is no room left for data, names or metadata (ENOSPC).
+    /// No room is left for data, names or metadata (ENOSPC).
     #[error("no space is left: {needed} pages are needed, {free} are free")]
     NoSpace {
-        /// 4 KiB pages that were asked for.
+        /// Number of 4 KiB pages requested.
         needed: u64,
-        /// 4 KiB pages that could be had.
+        /// Number of 4 KiB pages available.
         free: u64,
     },
-    /// All inodes that the file system was made with are in use (ENOSPC).
+    /// All inodes of the file system are in use (ENOSPC). `mke2fs` fixes their number.
     #[error("no inode is left: all {inodes} are in use")]
     NoInode {
-        /// How many there are.
+        /// Number of inodes of the file system.
         inodes: u64,
     },
-    /// No object has that number (EBADF), or no entry that name (ENOENT).
+    /// No object has this number (EBADF), or no entry has this name (ENOENT).
     #[error("there is no `{0}`")]
     NotFound(String),
-    /// The name is taken (EEXIST).
+    /// The name exists already (EEXIST).
     #[error("`{0}` exists already")]
     Exists(String),
-    /// A directory was to be removed that has entries (ENOTEMPTY).
+    /// A directory to be removed has entries (ENOTEMPTY).
     #[error("`{0}` is not empty")]
     NotEmpty(String),
-    /// A directory was expected, a file was found (ENOTDIR).
+    /// A directory was expected, but the object is a file (ENOTDIR).
     #[error("`{0}` is not a directory")]
     NotADirectory(String),
-    /// A file was expected, a directory was found (EISDIR).
+    /// A file was expected, but the object is a directory (EISDIR).
     #[error("`{0}` is a directory")]
     IsADirectory(String),
     /// The file would become larger than the format can address (EFBIG).
     #[error("{pages} pages are more than the {limit} that a file can have")]
     TooLarge {
-        /// 4 KiB pages that the file would have.
+        /// Length that the file would have, in 4 KiB pages.
         pages: u64,
-        /// The most that it can have.
+        /// Largest length of a file, in 4 KiB pages.
         limit: u64,
     },
-    /// A name that is empty, longer than 255 bytes, `.`, `..` or has a `/`
-    /// (EINVAL, ENAMETOOLONG).
+    /// The name is empty, longer than 255 bytes, `.` or `..`, or contains `/` (EINVAL,
+    /// ENAMETOOLONG).
     #[error("`{0}` cannot be a name: one of 1 to 255 bytes without `/` is expected")]
     BadName(String),
-    /// A directory was to be moved into itself (EINVAL).
+    /// A directory would be moved into itself (EINVAL).
     #[error("`{0}` cannot be moved into itself")]
     IntoItself(String),
-    /// The file system does not know this operation: `raw` has one file.
+    /// The file system does not support this operation, because `raw` has only one file.
     #[error("{0} is not possible here: this file system has one file, and no names")]
     OneFile(&'static str),
 }

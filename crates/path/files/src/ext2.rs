@@ -1,17 +1,17 @@
-//! ext2, as Linux 2.6.16 to 2.6.24 have it (fs/ext2).
+//! ext2 of Linux 2.6.16 to 2.6.24 (fs/ext2).
 //!
-//! | what | from |
+//! | model | from |
 //! |---|---|
 //! | groups, tables, reserved descriptors | `mke2fs` |
-//! | directories and files to groups | `find_group_orlov`, `find_group_other` |
+//! | groups of directories and files | `find_group_orlov`, `find_group_other` |
 //! | goal of a block | `ext2_find_goal`, `ext2_find_near` |
 //! | `allocation = "preallocation"`: 8 blocks at a time, up to 2.6.23 | `ext2_alloc_block`, `ext2_new_block`, `grab_block` |
 //! | `allocation = "reservation"`: windows in memory, from 2.6.24 | `ext2_new_blocks`, `alloc_new_reservation` |
-//! | `allocation = "multiblock"`: today's distributions, whose ext4 driver serves ext2 | `ext4_mb_new_blocks` |
+//! | `allocation = "multiblock"`: the ext4 driver that serves ext2 in today's distributions | `ext4_mb_new_blocks` |
 //! | 12 direct blocks, then indirect, double and triple | `ext2_alloc_branch` |
 //!
-//! A block gets its place when a program writes it. Left out: extended attributes,
-//! quotas, the 5 % that only root may use, hard links.
+//! A block gets its place when a program writes the block. Not modelled: extended attributes,
+//! quotas, the 5 % reserved for root, hard links.
 
 mod indirect;
 mod preallocation;
@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// For the registry.
+/// One-line summary for the registry.
 pub(crate) const SUMMARY: &str =
     "ext2 of Linux 2.6: block groups, indirect blocks, a place for each block as it is written";
 
@@ -45,32 +45,31 @@ pub(crate) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Bytes of the device for each inode (`mke2fs -i`). 16 KiB unless said; 8 KiB
-    /// with e2fsprogs before 1.40.5.
+    /// Bytes of the device for each inode (`mke2fs -i`). Default 16 KiB; 8 KiB with e2fsprogs
+    /// before 1.40.5.
     pub bytes_per_inode: Bytes,
-    /// Bytes of an inode on the device, a power of two from 128 to 4096 (`mke2fs
-    /// -I`). 128 unless said, as with e2fsprogs before 1.40.5; today 256.
+    /// Size of an inode on the device in bytes, a power of two from 128 to 4096 (`mke2fs -I`).
+    /// Default 128, as with e2fsprogs before 1.40.5; today 256.
     pub inode_size: Bytes,
-    /// How blocks are chosen. preallocation unless said.
+    /// Block allocator. Default preallocation.
     pub allocation: Allocation,
-    /// Whether dirty pages that follow each other in a file and on the device are
-    /// written in one request of up to 1 MiB (`mpage_writepages`), as all kernels
-    /// from 2.6.0 on do. false: page by page, so that merging is the elevator's
-    /// alone. true unless said.
+    /// true writes contiguous dirty pages in one request of up to 1 MiB (`mpage_writepages`, all
+    /// kernels from 2.6.0 on). The pages must be contiguous in the file and on the device. false
+    /// writes page by page, so that only the elevator merges. Default true.
     pub mpage: bool,
 }
 
-/// How ext2 chooses blocks, by kernel.
+/// Block allocator of ext2, by kernel version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Allocation {
-    /// Up to 2.6.23: seven blocks behind each new one are set aside on the device.
+    /// Up to 2.6.23: seven blocks behind each new block are set aside on the device.
     #[default]
     Preallocation,
-    /// From 2.6.24: each file has a window in memory that other files keep out of.
+    /// From 2.6.24: each file has a reservation window in memory. Other files avoid the window.
     Reservation,
-    /// Today where the ext4 driver serves ext2 (CONFIG_EXT4_USE_FOR_EXT2): its
-    /// multi-block allocator, one block at a time.
+    /// Today, where the ext4 driver serves ext2 (CONFIG_EXT4_USE_FOR_EXT2): ext4's multi-block
+    /// allocator, one block at a time.
     Multiblock,
 }
 
@@ -112,7 +111,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     Ok(Box::new(tree))
 }
 
-/// Errors in what `mke2fs` is told.
+/// Checks the arguments of `mke2fs`. Returns an error if a value is out of range.
 pub(crate) fn check_make(bytes_per_inode: Bytes, inode_size: Bytes) -> Result<(), ConfigError> {
     if !(1024..=67_108_864).contains(&bytes_per_inode.0) {
         let message =
@@ -126,13 +125,13 @@ pub(crate) fn check_make(bytes_per_inode: Bytes, inode_size: Bytes) -> Result<()
     Ok(())
 }
 
-/// What ext2 keeps of an inode.
+/// State of an inode, specific to ext2.
 #[derive(Debug)]
 pub(crate) struct Extra {
     /// The group of the inode (`i_block_group`).
     group: u32,
     indirect: Indirect,
-    /// The block that was placed last, and where (`i_next_alloc_block`,
+    /// The block placed last: page in the file and block on the device (`i_next_alloc_block`,
     /// `last_alloc_logical_block`).
     last: Option<(u64, u64)>,
     pool: Pool,
@@ -154,7 +153,7 @@ impl Extra {
 #[derive(Debug)]
 struct Ext2 {
     groups: Groups,
-    /// What is set aside for a file ends with a track.
+    /// Track boundaries. Blocks set aside for a file end at the end of a track.
     tracks: Option<Arc<Boundaries>>,
     config: Config,
     windows: Windows,
@@ -163,7 +162,7 @@ struct Ext2 {
 }
 
 impl Tree<Ext2> {
-    /// The root, `lost+found`, and the block of the hidden inode for growth.
+    /// Makes the root, `lost+found`, and the block of the hidden resize inode.
     fn furnish(&mut self) -> Result<(), FileError> {
         self.make_root()?;
         self.make_at_once("lost+found", 4)?;
@@ -176,7 +175,7 @@ impl Tree<Ext2> {
 }
 
 impl Ext2 {
-    /// Where a block should go (`ext2_find_goal`).
+    /// Returns the preferred block for `page` (`ext2_find_goal`).
     fn goal(&self, caller: Caller, inode: &Inode<Extra>, page: u64) -> u64 {
         if let Some((last, block)) = inode.extra.last
             && last + 1 == page
@@ -186,12 +185,15 @@ impl Ext2 {
         let near = inode.extra.indirect.near(page, &inode.map);
         near.unwrap_or_else(|| {
             let layout = &self.groups.layout;
+            // The process number spreads the first blocks of different files over the group
+            // (`ext2_find_near`). Otherwise concurrent writers in one group would compete for the
+            // same blocks.
             let colour = u64::from(caller.process % 16) * (crate::groups::BLOCKS_PER_GROUP / 16);
             layout.first_block(inode.extra.group) + colour
         })
     }
 
-    /// `count` blocks that a page and its missing indirect blocks need.
+    /// Allocates `count` blocks for a page and its missing indirect blocks.
     fn allocate(
         &mut self,
         number: u32,
@@ -225,7 +227,7 @@ impl Ext2 {
                     search.blocks(goal, left, window, touches)
                 }
                 Allocation::Multiblock => {
-                    // An indirect block is no data; the page comes last.
+                    // An indirect block is metadata. The data page is the last of the blocks.
                     let request = Request {
                         inode: number,
                         data: file && left == 1,
@@ -249,6 +251,8 @@ impl Ext2 {
                 Err(error) => {
                     blocks
                         .iter()
+                        // A part of a branch is of no use: without its indirect block the page has
+                        // no address.
                         .for_each(|&block| self.groups.give(block..block + 1, touches));
                     return Err(error);
                 }
@@ -257,7 +261,7 @@ impl Ext2 {
         Ok(blocks)
     }
 
-    /// One page, and the indirect blocks on the way to it (`ext2_alloc_branch`).
+    /// Places one page, with the missing indirect blocks on its path (`ext2_alloc_branch`).
     fn place_page(
         &mut self,
         caller: Caller,
@@ -288,7 +292,7 @@ impl Ext2 {
         Ok(())
     }
 
-    /// What is set aside for the file becomes free.
+    /// Frees the blocks set aside for the file.
     fn discard(&mut self, number: u32, inode: &mut Inode<Extra>, touches: &mut Touches) {
         self.multiblock.discard(&mut self.groups, number);
         inode.extra.pool.discard(&mut self.groups, touches);

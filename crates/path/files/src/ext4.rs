@@ -1,19 +1,19 @@
-//! ext4 as of today (fs/ext4 of Linux 6.x): extents, delayed and multi-block
-//! allocation, flexible block groups, a journal.
+//! ext4 as of today (fs/ext4 of Linux 6.x): extents, delayed and multi-block allocation, flexible
+//! block groups, a journal.
 //!
-//! | what | from |
+//! | model | from |
 //! |---|---|
 //! | flex groups: bitmaps and inode tables of 16 groups together | `mke2fs -O flex_bg` |
-//! | directories and files to groups | `find_group_orlov`, `find_group_other` |
+//! | groups of directories and files | `find_group_orlov`, `find_group_other` |
 //! | goal of data | `ext4_ext_find_goal`, `ext4_inode_to_goal_block` |
 //! | delayed allocation; up to 2048 pages at a time | `ext4_da_write_begin`, `mpage_map_and_submit_extent` |
-//! | multi-block allocation and what it sets aside | `mballoc.rs` |
+//! | multi-block allocation and the blocks it sets aside | `mballoc.rs` |
 //! | a tree of extents, 4 in the inode, 340 in a block | `ext4_ext_insert_extent` |
 //! | names by hash | `directory/htree.rs` |
 //! | a transaction every 5 s, data first | `journal.rs`, `ext4_jbd2_inode_add_write` |
 //!
-//! Left out: bigalloc, inline data, quotas, the 5 % that only root may use, hard
-//! links, extended attributes, `fast_commit`.
+//! Not modelled: bigalloc, inline data, quotas, the 5 % reserved for root, hard links, extended
+//! attributes, `fast_commit`.
 
 use crate::directory::Style;
 use crate::ext2::check_make;
@@ -33,16 +33,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// For the registry.
+/// One-line summary for the registry.
 pub(crate) const SUMMARY: &str = "today's ext4: extents, delayed and multi-block allocation, flex groups, a journal with ordered data";
 
-/// Pages that write-back maps at a time (`MAX_WRITEPAGES_EXTENT_LEN`).
+/// Largest number of pages that write-back maps at a time (`MAX_WRITEPAGES_EXTENT_LEN`).
 const BATCH: u64 = 2048;
-/// Pages of the largest file: 32-bit logical blocks.
+/// Largest file in pages: logical block numbers have 32 bits.
 const PAGES_MAX: u64 = u32::MAX as u64;
 
-/// 60 bytes in the inode, 4096 in a block, less header and checksum, 12 bytes each;
-/// `EXT_INIT_MAX_LEN`.
+/// The inode has 60 bytes and a block has 4096 bytes, less header and checksum; an extent takes 12
+/// bytes. The longest extent is `EXT_INIT_MAX_LEN`.
 const FAN: Fan = Fan {
     inode: 4,
     block: 340,
@@ -53,22 +53,21 @@ const FAN: Fan = Fan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Bytes of the device for each inode (`mke2fs -i`). 16 KiB unless said.
+    /// Bytes of the device for each inode (`mke2fs -i`). Default 16 KiB.
     pub bytes_per_inode: Bytes,
-    /// Bytes of an inode on the device, a power of two from 128 to 4096 (`mke2fs
-    /// -I`). 256 unless said.
+    /// Size of an inode on the device in bytes, a power of two from 128 to 4096 (`mke2fs -I`).
+    /// Default 256.
     pub inode_size: Bytes,
-    /// Groups whose bitmaps and inode tables lie together (`mke2fs -G`), a power of
-    /// two up to 1024. 16 unless said.
+    /// Number of groups whose bitmaps and inode tables lie together (`mke2fs -G`), a power of two
+    /// up to 1024. Default 16.
     pub flex_groups: u32,
-    /// How long a transaction collects before it is committed (mount option
-    /// `commit`). 5s unless said.
+    /// Time for which a transaction collects changes before it is committed (mount option
+    /// `commit`). Default 5s.
     pub commit: Duration,
-    /// Whether data gets its place only when it is written back (mount option
-    /// `delalloc`). true unless said.
+    /// true chooses the place of data at write-back, false at the write (mount option `delalloc`).
+    /// Default true.
     pub delalloc: bool,
-    /// Which data must be written before its transaction commits (mount option
-    /// `data`). ordered unless said.
+    /// Order of data and metadata at a commit (mount option `data`). Default ordered.
     pub data: Data,
 }
 
@@ -76,7 +75,7 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Data {
-    /// Data that got a new place is written before the transaction that says so.
+    /// Data with a new place is written before the transaction that records the place.
     #[default]
     Ordered,
     /// No order between data and metadata.
@@ -125,7 +124,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     Ok(Box::new(tree))
 }
 
-/// What ext4 keeps of an inode.
+/// State of an inode, specific to ext4.
 #[derive(Debug)]
 pub(crate) struct Extra {
     /// The group of the inode (`i_block_group`).
@@ -150,7 +149,7 @@ struct Ext4 {
     random: Random,
 }
 
-/// Blocks of the journal (`ext2fs_default_journal_size`).
+/// Returns the size of the journal in blocks (`ext2fs_default_journal_size`).
 fn journal_blocks(blocks: u64) -> u64 {
     const KIB: u64 = 1024;
     match blocks {
@@ -166,8 +165,8 @@ fn journal_blocks(blocks: u64) -> u64 {
 }
 
 impl Tree<Ext4> {
-    /// The root, `lost+found`, the block of the hidden inode for growth, and the
-    /// journal, about in the middle (`get_midpoint_journal_block`).
+    /// Makes the root, `lost+found`, the block of the hidden resize inode, and the journal near the
+    /// middle of the device (`get_midpoint_journal_block`).
     fn furnish(&mut self) -> Result<(), FileError> {
         self.make_root()?;
         self.make_at_once("lost+found", 4)?;
@@ -183,7 +182,7 @@ impl Tree<Ext4> {
 }
 
 impl Ext4 {
-    /// The first free runs from about the middle on.
+    /// Takes the first free runs from about the middle of the device on.
     fn journal_area(&mut self, wanted: u64) -> Option<Vec<Range<u64>>> {
         let layout = self.groups.layout;
         let count = self.groups.count();
@@ -191,7 +190,8 @@ impl Ext4 {
         let first = if layout.flex > 1 && middle > layout.flex {
             middle - middle % layout.flex
         } else {
-            // The emptiest of the three around the middle, the first of them if equal.
+            // Of the three groups around the middle, the group with the most free blocks. The
+            // lowest group wins a tie.
             let near = middle.saturating_sub(1)..=(middle + 1).min(count - 1);
             near.rev()
                 .max_by_key(|&group| self.groups.counts(group).blocks)?
@@ -209,9 +209,9 @@ impl Ext4 {
         (left == 0).then_some(area)
     }
 
-    /// Where data should begin (`ext4_ext_find_goal`, `ext4_inode_to_goal_block`).
+    /// Returns the preferred block for data (`ext4_ext_find_goal`, `ext4_inode_to_goal_block`).
     fn goal(&self, caller: Caller, inode: &Inode<Extra>, page: u64) -> u64 {
-        // An extent nearby, if there is one: the block at the same distance.
+        // If the file has a nearby extent, the block at the same distance from this extent.
         if let Some((last, block)) = inode.map.before(page) {
             return block + (page - last);
         }
@@ -222,13 +222,17 @@ impl Ext4 {
         }
         let layout = &self.groups.layout;
         let mut group = inode.extra.group;
+        // `EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME` (fs/ext4/ext4.h): smaller flex groups do not separate
+        // directories from files.
         if layout.flex >= 4 {
-            // Directories and small metadata keep the first group of a flex group.
+            // The first group of a flex group is left to directories and small metadata.
             group -= group % layout.flex;
             if inode.kind == Kind::File {
                 group = (group + 1).min(layout.groups - 1);
             }
         }
+        // Delayed allocation places whole runs, so concurrent writers do not interleave. Without
+        // it, the process number spreads their goals over the group (`ext4_inode_to_goal_block`).
         let colour = if self.config.delalloc {
             0
         } else {
@@ -237,7 +241,7 @@ impl Ext4 {
         layout.first_block(group) + colour
     }
 
-    /// Blocks of the tree of extents, as many as it needs now.
+    /// Allocates missing blocks of the extent tree, and frees surplus blocks.
     fn fit_nodes(
         &mut self,
         number: u32,
@@ -387,7 +391,7 @@ impl Format for Ext4 {
             inode.map.insert(piece);
             at = piece.end();
             if let Err(error) = self.fit_nodes(number, inode, touches) {
-                // No room for the tree: the last piece goes back.
+                // No room for the tree: the last piece is freed, because the tree cannot record it.
                 for piece in inode.map.cut(piece.page) {
                     self.groups
                         .give(piece.block..piece.block + piece.pages, touches);
@@ -422,7 +426,7 @@ impl Format for Ext4 {
     }
 
     fn close(&mut self, number: u32, inode: &mut Inode<Extra>, _touches: &mut Touches) {
-        // Kept while data waits for its place (`ext4_release_file`).
+        // The blocks stay set aside while data waits for a place (`ext4_release_file`).
         if inode.delayed.is_empty() {
             self.multiblock.discard(&mut self.groups, number);
         }
@@ -432,7 +436,7 @@ impl Format for Ext4 {
         self.config.delalloc
     }
 
-    /// A run of up to 2048 pages that are mapped together.
+    /// Returns a run of up to 2048 pages that write-back maps together.
     fn cluster(&self, inode: &Inode<Extra>, page: u64) -> Range<u64> {
         match inode.delayed.run_at(page) {
             Some(run) => page..run.end.min(page + BATCH),

@@ -1,21 +1,21 @@
-//! The tree of a file's extents: some in the inode, then leaves, then a level of
-//! index blocks (`ext4_ext_map_blocks`, `xfs_bmapi`).
+//! Tree of a file's extents: a few extents in the inode, then leaves, then one level of index
+//! blocks (`ext4_ext_map_blocks`, `xfs_bmapi`).
 //!
-//! Leaves are filled one after the other, as `ext4_ext_insert_extent` does for a file
-//! that grows at its end; a leaf that is split in the middle is not modelled.
+//! Leaves are filled one after the other, as `ext4_ext_insert_extent` does for a file that grows at
+//! its end. Splits in the middle of a leaf are not modelled.
 
 use crate::Touches;
 use crate::map::FileMap;
 use std::ops::Range;
 
-/// How many a format's inode and blocks hold.
+/// Capacities of a format's inode and blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fan {
-    /// Extents, or addresses of blocks below, in the inode.
+    /// Largest number of extents, or of addresses of lower blocks, in the inode.
     pub(crate) inode: u64,
-    /// In a block.
+    /// Largest number of extents or addresses in a block.
     pub(crate) block: u64,
-    /// The longest extent, in blocks.
+    /// Longest extent in blocks.
     pub(crate) longest: u64,
 }
 
@@ -24,11 +24,11 @@ pub(crate) struct Fan {
 pub(crate) struct Nodes {
     fan: Fan,
     leaves: Vec<u64>,
-    /// Blocks above the leaves, where the inode cannot name those.
+    /// Index blocks above the leaves. They exist only if the inode cannot address all leaves.
     index: Vec<u64>,
 }
 
-/// Which block is missing.
+/// Kind of the missing block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Missing {
     Leaf,
@@ -36,9 +36,11 @@ pub(crate) enum Missing {
 }
 
 impl Fan {
-    /// Extents on the device: pieces are cut at the longest that one can be.
+    /// Returns the number of extents on the device. A piece longer than the longest extent counts
+    /// as several.
     fn extents(self, map: &FileMap) -> u64 {
-        // Of so many pieces few are that long: the sum would cost more than it tells.
+        // With this many pieces, only few are longer than an extent. An exact sum would cost more
+        // time than the small difference is worth.
         let pieces = map.pieces().len() as u64;
         if pieces > self.block {
             return pieces;
@@ -49,7 +51,7 @@ impl Fan {
             .sum()
     }
 
-    /// Leaves and index blocks that so many extents need.
+    /// Returns the numbers of leaves and index blocks for `extents` extents.
     fn needed(self, extents: u64) -> (usize, usize) {
         if extents <= self.inode {
             return (0, 0);
@@ -93,7 +95,7 @@ impl Nodes {
         }
     }
 
-    /// Takes out the blocks that are too many.
+    /// Removes and returns the blocks that the tree no longer needs.
     pub(crate) fn surplus(&mut self, map: &FileMap) -> Vec<u64> {
         let (leaves, index) = self.fan.needed(self.fan.extents(map));
         let mut surplus = self.leaves.split_off(leaves.min(self.leaves.len()));
@@ -101,13 +103,13 @@ impl Nodes {
         surplus
     }
 
-    /// The leaf that has the extent of `page`, or would.
+    /// Returns the leaf that has, or would have, the extent of `page`.
     pub(crate) fn leaf(&self, map: &FileMap, page: u64) -> Option<u64> {
         let at = map.index_from(page) as u64 / self.fan.block;
         self.leaves.get(at as usize).or(self.leaves.last()).copied()
     }
 
-    /// Reads index blocks and leaves on the way to `pages`.
+    /// Reads the index blocks and leaves on the paths to `pages`.
     pub(crate) fn walk(&self, map: &FileMap, pages: Range<u64>, touches: &mut Touches) {
         if self.leaves.is_empty() || pages.is_empty() {
             return;

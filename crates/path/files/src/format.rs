@@ -1,5 +1,5 @@
-//! What one format of file systems has of its own: where inodes and data go.
-//! Names, lengths, delays and the log are the same for all and stand in `tree.rs`.
+//! Interface of one format of file systems: the placement of inodes and data. Names, lengths,
+//! delayed allocation and the log are the same for all formats; see `tree.rs`.
 
 use crate::directory::{Directory, Style};
 use crate::map::FileMap;
@@ -8,24 +8,24 @@ use crate::system::{Caller, Kind, Regions, Usage};
 use crate::{FileError, Touches};
 use std::ops::Range;
 
-/// A file or a directory, with what the format keeps of each.
+/// A file or a directory, with the format's own state of the inode.
 #[derive(Debug)]
 pub(crate) struct Inode<X> {
     pub(crate) kind: Kind,
-    /// Its length.
+    /// Length in bytes.
     pub(crate) bytes: u64,
     pub(crate) map: FileMap,
-    /// Pages that were written by a program and have no place yet.
+    /// Pages that a program has written and that have no place yet.
     pub(crate) delayed: Runs,
     pub(crate) directory: Option<Box<Directory>>,
     pub(crate) parent: u32,
-    /// Whether a program may still write to it.
+    /// True while a program may still write to the file.
     pub(crate) open: bool,
     pub(crate) extra: X,
 }
 
 impl<X> Inode<X> {
-    /// Its length in pages.
+    /// Returns the length in pages.
     pub(crate) fn pages(&self) -> u64 {
         self.bytes.div_ceil(crate::PAGE_BYTES)
     }
@@ -34,10 +34,10 @@ impl<X> Inode<X> {
     }
 }
 
-/// A new inode's number and what the format keeps of it.
+/// Number of a new inode, and the format's own state of the inode.
 pub(crate) type New<X> = (u32, X);
 
-/// Where a new object is to go.
+/// Description of a new object, for the choice of its inode.
 pub(crate) struct Wanted<'a, X> {
     pub(crate) kind: Kind,
     pub(crate) parent: u32,
@@ -45,31 +45,31 @@ pub(crate) struct Wanted<'a, X> {
     pub(crate) name: &'a str,
 }
 
-/// One format. See the functions of [`crate::FileSystem`] for the words.
+/// One format. The terms are those of [`crate::FileSystem`].
 pub(crate) trait Format: Send {
-    /// What it keeps of each inode.
+    /// The format's own state of an inode.
     type Extra: Send + std::fmt::Debug;
 
     fn root(&self) -> u32;
-    /// The most pages that a file can have.
+    /// Returns the largest length of a file in pages.
     fn page_limit(&self) -> u64;
     fn style(&self) -> Style;
     fn usage(&self) -> Usage;
-    /// Free pages, those that are promised included, and those that are set aside where
-    /// others can have them.
+    /// Returns the number of free pages. The number includes pages promised to delayed data, and
+    /// pages set aside if other files may take them.
     fn free_pages(&self) -> u64;
     fn regions(&self) -> Regions;
-    /// Metadata that belong to no inode.
+    /// Returns the metadata that belong to no inode.
     fn metadata(&self) -> Vec<Range<u64>>;
-    /// Metadata that say where the inode's pages lie.
+    /// Returns the metadata that map the inode's pages to the device.
     fn mapping(&self, inode: &Inode<Self::Extra>) -> Vec<u64>;
-    /// The metadata that say which of these pages are free are read and changed.
+    /// Reports that the free-space metadata of these pages are read and changed.
     fn change_free(&self, pages: Range<u64>, touches: &mut Touches);
-    /// Pages set aside that belong to no single inode.
+    /// Returns the number of pages set aside for no single inode.
     fn pooled(&self) -> u64 {
         0
     }
-    /// Pages set aside for the inode.
+    /// Returns the number of pages set aside for the inode.
     fn set_aside(&self, number: u32, inode: &Inode<Self::Extra>) -> u64;
 
     fn new_inode(
@@ -78,13 +78,13 @@ pub(crate) trait Format: Send {
         wanted: &Wanted<'_, Self::Extra>,
         touches: &mut Touches,
     ) -> Result<New<Self::Extra>, FileError>;
-    /// The inode's pages are given back already.
+    /// Frees the inode. The caller has freed the inode's pages already.
     fn free_inode(&mut self, number: u32, inode: &Inode<Self::Extra>, touches: &mut Touches);
-    /// The page of the device that the inode is on.
+    /// Returns the page of the device that holds the inode.
     fn inode_page(&self, number: u32, inode: &Inode<Self::Extra>) -> u64;
 
-    /// Gives places to all of `pages`, none of which has one. Where it fails, those
-    /// that were given stay.
+    /// Gives places to all of `pages`, none of which has a place. On an error, the pages placed so
+    /// far keep their places.
     fn place(
         &mut self,
         caller: Caller,
@@ -93,7 +93,7 @@ pub(crate) trait Format: Send {
         pages: Range<u64>,
         touches: &mut Touches,
     ) -> Result<(), FileError>;
-    /// Takes the places of all pages from `page` on, and what is set aside.
+    /// Frees the places of all pages from `page` on, and the pages set aside for the inode.
     fn release(
         &mut self,
         number: u32,
@@ -101,26 +101,26 @@ pub(crate) trait Format: Send {
         page: u64,
         touches: &mut Touches,
     );
-    /// Reads what says where `pages` lie.
+    /// Reads the metadata that map `pages`.
     fn walk(&self, inode: &Inode<Self::Extra>, pages: Range<u64>, touches: &mut Touches);
-    /// The last close of a program that could write.
+    /// Handles the last close by a program that could write.
     fn close(&mut self, number: u32, inode: &mut Inode<Self::Extra>, touches: &mut Touches);
 
-    /// Whether room behind the end stays when the file is closed.
+    /// Returns true if the room behind the end of the file stays when the file is closed.
     fn keeps_room(&self, _inode: &Inode<Self::Extra>) -> bool {
         false
     }
-    /// Whether files get places only when they are written back.
+    /// Returns true if files get places only at write-back.
     fn delays(&self) -> bool {
         false
     }
-    /// Pages behind the end for which room is promised too, where a program writes
-    /// `pages`, the first of which is new: the file is likely to go on.
+    /// Returns the pages behind the end of the file for which room is promised in advance, because
+    /// the file is likely to grow. A program writes `pages`, and the first of them is new.
     fn ahead(&self, _inode: &Inode<Self::Extra>, pages: &Range<u64>) -> Range<u64> {
         pages.end..pages.end
     }
-    /// Which pages get places together, where `run` is delayed and `asked` of it is
-    /// written back.
+    /// Returns the pages that get places together: `run` is delayed, and `asked` is the part of
+    /// `run` that is written back.
     fn batch(&self, _run: Range<u64>, asked: Range<u64>) -> Range<u64> {
         asked
     }
@@ -128,15 +128,15 @@ pub(crate) trait Format: Send {
     fn cluster(&self, _inode: &Inode<Self::Extra>, page: u64) -> Range<u64> {
         page..page + 1
     }
-    /// Whether data whose place is new must be on the device before the transaction
-    /// that says so.
+    /// Returns true if data with a new place must be on the device before the transaction that
+    /// records the place.
     fn ordered(&self) -> bool {
         false
     }
 }
 
-/// Pages that `mpage_writepages` puts into one request with `page`: those behind it
-/// that follow on the device, up to `BIO_MAX_PAGES`.
+/// Returns the pages that `mpage_writepages` puts into one request with `page`: `page` and the
+/// following pages that are contiguous on the device, up to `BIO_MAX_PAGES`.
 pub(crate) fn mpage(map: &FileMap, page: u64) -> Range<u64> {
     let piece = map
         .pieces()

@@ -1,31 +1,32 @@
-//! How fragmented files are, whatever told where they lie: a file system here, or
-//! `filefrag` on a real one.
+//! Fragmentation of files. The layout may come from a file system of this crate, or from `filefrag`
+//! on a real file system.
 
 use crate::{FileError, FileSystem, Kind, PAGE_SECTORS, Place};
 use serde::Serialize;
 
-/// Pages of a file that follow each other on the device.
+/// Pages of a file that are contiguous on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Fragment {
-    /// The first page of the file.
+    /// First page in the file.
     pub page: u64,
-    /// The first page on the device.
+    /// First page on the device.
     pub block: u64,
-    /// How many.
+    /// Number of pages.
     pub pages: u64,
 }
 
-/// Where one file lies.
+/// Layout of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Laid {
-    /// Its path from the root.
+    /// Path from the root.
     pub path: String,
-    /// In order of the file; neighbours on the device are one.
+    /// Fragments in file order. Fragments that are adjacent in the file and on the device are
+    /// joined.
     pub fragments: Vec<Fragment>,
 }
 
 impl Laid {
-    /// Joins what follows on the device, too.
+    /// Makes the layout, and joins fragments that are adjacent in the file and on the device.
     pub fn new(path: String, fragments: impl IntoIterator<Item = Fragment>) -> Laid {
         let mut joined: Vec<Fragment> = Vec::new();
         for fragment in fragments {
@@ -45,13 +46,13 @@ impl Laid {
         }
     }
 
-    /// Pages on the device.
+    /// Returns the number of pages on the device.
     pub fn pages(&self) -> u64 {
         self.fragments.iter().map(|fragment| fragment.pages).sum()
     }
 }
 
-/// Where all files of a file system lie, by path. Directories and empty files are left
+/// Returns the layout of all files of a file system, by path. Directories and empty files are left
 /// out.
 pub fn laid_out(system: &dyn FileSystem) -> Result<Vec<Laid>, FileError> {
     let mut files = Vec::new();
@@ -86,41 +87,41 @@ pub fn laid_out(system: &dyn FileSystem) -> Result<Vec<Laid>, FileError> {
     Ok(files)
 }
 
-/// Files by their number of fragments.
+/// Number of files in one class of fragment counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Share {
-    /// At least so many fragments.
+    /// Smallest number of fragments.
     pub from: u64,
-    /// At most.
+    /// Largest number of fragments.
     pub to: u64,
-    /// Files that have that many.
+    /// Number of files in the class.
     pub files: u64,
 }
 
-/// How fragmented all files are.
+/// Fragmentation of all files.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fragmentation {
-    /// Files that have pages on the device.
+    /// Number of files with pages on the device.
     pub files: u64,
-    /// Their pages.
+    /// Number of pages of these files.
     pub pages: u64,
-    /// Their fragments.
+    /// Number of fragments of these files.
     pub fragments: u64,
-    /// Fragments of a file, in classes that double.
+    /// Files by number of fragments, in classes that double.
     pub distribution: Vec<Share>,
-    /// Of all pages but each file's first, the part that follows its predecessor on
-    /// the device; 1 if there are none.
+    /// Contiguity from 0 to 1: of all pages except each file's first page, the share that follows
+    /// its predecessor on the device. 1 if there are no such pages.
     pub contiguity: f64,
-    /// Regions (block groups, allocation groups) that have data.
+    /// Number of regions (block groups, allocation groups) with data.
     pub regions_used: u64,
-    /// Of the fullest region, the part of all data.
+    /// Share of all data that lies in the fullest region.
     pub fullest_share: f64,
-    /// Regions that one file lies in, on average.
+    /// Mean number of regions in which a file lies.
     pub regions_a_file: f64,
 }
 
 impl Fragmentation {
-    /// Fragments of a file, on average; 0 without files.
+    /// Returns the mean number of fragments of a file; 0 without files.
     pub fn fragments_a_file(&self) -> f64 {
         if self.files == 0 {
             0.0
@@ -129,7 +130,7 @@ impl Fragmentation {
         }
     }
 
-    /// Of these files, on a device with regions of so many pages.
+    /// Computes the fragmentation of `files` on a device with regions of `region_pages` pages.
     pub fn of(files: &[Laid], region_pages: u64) -> Fragmentation {
         let region_pages = region_pages.max(1);
         let mut regions = std::collections::BTreeMap::<u64, u64>::new();

@@ -1,8 +1,8 @@
-//! Block groups, as ext2, ext3 and ext4 have them: what `mke2fs` puts where, and
-//! which blocks and inodes of a group are free.
+//! Block groups of ext2, ext3 and ext4: the layout that `mke2fs` makes, and the free blocks and
+//! inodes of each group.
 //!
-//! A group costs a few bytes until something in it is allocated; its free runs are
-//! built then.
+//! A group takes a few bytes of memory until a block or inode in it is allocated. Only then the
+//! free runs of the group are built.
 
 mod free;
 mod inodes;
@@ -16,22 +16,22 @@ use crate::Touches;
 use crate::runs::Runs;
 use std::ops::Range;
 
-/// What a group descriptor counts.
+/// Counters of a group descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) blocks: u32,
     pub(crate) inodes: u32,
     pub(crate) directories: u32,
-    /// Directories made since files were, within 0 to 255 (`s_debts`).
+    /// Directories minus files made recently, kept within 0 to 255 (`s_debts`).
     debt: u8,
 }
 
-/// The free blocks and inodes of a group, by their number in it.
+/// Free blocks and inodes of a group, numbered from the beginning of the group.
 #[derive(Clone, Debug)]
 struct Free {
     blocks: FreeBlocks,
     inodes: Runs,
-    /// No run of free blocks is longer; the longest may be shorter by now.
+    /// Upper bound of the free runs of blocks. The longest run may have become shorter since.
     longest: u64,
 }
 
@@ -40,13 +40,13 @@ struct Free {
 pub(crate) struct Groups {
     pub(crate) layout: GroupLayout,
     counts: Vec<Counts>,
-    /// By group, those in which something was allocated.
+    /// Free space by group; `None` until something in the group was allocated.
     built: Vec<Option<Box<Free>>>,
     pub(crate) free_blocks: u64,
     free_inodes: u64,
     directories: u64,
-    /// Whether the superblock's counters are written with each change (ext2's
-    /// `sb->s_dirt`); jbd2's file systems add them up when they are mounted.
+    /// True if each change also writes the superblock's counters (ext2's `sb->s_dirt`). File
+    /// systems with jbd2 add the counters up at the mount instead.
     writes_super: bool,
     /// Blocks that `mkfs` gave to hidden inodes.
     hidden: Vec<Range<u64>>,
@@ -78,8 +78,8 @@ impl Groups {
         }
     }
 
-    /// What `mkfs` gives to a hidden inode, such as the journal: of the group's first
-    /// free run, up to `count` blocks. `None` if it has none.
+    /// Gives blocks to a hidden inode, such as the journal, as `mkfs` does. Takes up to `count`
+    /// blocks of the group's first free run. Returns `None` if the group has no free block.
     pub(crate) fn hide(&mut self, group: u32, count: u64) -> Option<Range<u64>> {
         let first = self.layout.first_block(group);
         let run = self.build(group).blocks.runs().iter().next()?;
@@ -89,7 +89,8 @@ impl Groups {
         Some(blocks)
     }
 
-    /// What `mkfs` was told to give to no file, ascending; metadata stay where they are.
+    /// Keeps these blocks away from all files, as `mkfs` does with bad blocks. `blocks` is
+    /// ascending. Metadata in such blocks stay in place.
     pub(crate) fn keep_off(&mut self, blocks: impl Iterator<Item = u64>) {
         let end = self.layout.blocks;
         for block in blocks.take_while(|&block| block < end) {
@@ -124,23 +125,24 @@ impl Groups {
         })
     }
 
-    /// The free blocks of a group, by their number in it. Reads its bitmap.
+    /// Returns the free blocks of a group, numbered within the group. Reads the group's bitmap.
     pub(crate) fn blocks(&mut self, group: u32, touches: &mut Touches) -> &FreeBlocks {
         touches.read(self.layout.block_bitmap(group));
         &self.build(group).blocks
     }
 
-    /// The same without reading: for what the kernel keeps in memory (buddies).
+    /// Returns the free blocks of a group without a read, for data that the kernel keeps in memory
+    /// (buddies).
     pub(crate) fn searched(&mut self, group: u32) -> &FreeBlocks {
         &self.build(group).blocks
     }
 
-    /// A length that no free run of the group exceeds (`bb_largest_free_order`).
+    /// Returns an upper bound of the group's free runs (`bb_largest_free_order`).
     pub(crate) fn longest(&mut self, group: u32) -> u64 {
         self.build(group).longest
     }
 
-    /// Works that length out again, after a search in vain.
+    /// Computes the bound of `longest` again, after a search in vain.
     pub(crate) fn measure_longest(&mut self, group: u32) {
         let free = self.build(group);
         free.longest = free
@@ -152,13 +154,13 @@ impl Groups {
             .unwrap_or(0);
     }
 
-    /// Takes free blocks, all of one group.
+    /// Allocates free blocks, all in one group.
     pub(crate) fn take(&mut self, blocks: Range<u64>, touches: &mut Touches) {
         self.reserve(blocks.clone());
         self.mark(blocks, touches);
     }
 
-    /// Takes free blocks of one group in memory only.
+    /// Reserves free blocks of one group in memory only.
     pub(crate) fn reserve(&mut self, blocks: Range<u64>) {
         let (group, within) = self.layout.within(blocks);
         let length = within.end - within.start;
@@ -173,20 +175,21 @@ impl Groups {
         self.free_blocks -= length;
     }
 
-    /// Reserved blocks of one group become used, or used ones free, on the device too.
+    /// Records in `touches` that blocks of one group change on the device: reserved blocks become
+    /// used, or used blocks become free.
     pub(crate) fn mark(&self, blocks: Range<u64>, touches: &mut Touches) {
         let group = self.layout.group_of(blocks.start);
         touches.change(self.layout.block_bitmap(group));
         self.changed_counts(group, touches);
     }
 
-    /// The same, of blocks of any groups.
+    /// As `mark`, for blocks of several groups.
     pub(crate) fn mark_all(&self, blocks: Range<u64>, touches: &mut Touches) {
         self.by_group(blocks)
             .for_each(|part| self.mark(part, touches));
     }
 
-    /// Gives blocks back, of any groups.
+    /// Frees blocks of any groups.
     pub(crate) fn give(&mut self, blocks: Range<u64>, touches: &mut Touches) {
         let parts: Vec<Range<u64>> = self.by_group(blocks).collect();
         for part in parts {
@@ -195,7 +198,7 @@ impl Groups {
         }
     }
 
-    /// The parts of `blocks` that are of one group each.
+    /// Splits `blocks` at group boundaries.
     fn by_group(&self, blocks: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let mut at = blocks.start;
         std::iter::from_fn(move || {
@@ -206,7 +209,7 @@ impl Groups {
         })
     }
 
-    /// Gives reserved blocks of one group back.
+    /// Frees reserved blocks of one group.
     pub(crate) fn unreserve(&mut self, blocks: Range<u64>) {
         let (group, within) = self.layout.within(blocks);
         let length = within.end - within.start;
@@ -229,7 +232,7 @@ impl Groups {
         }
     }
 
-    /// Metadata that belong to no file.
+    /// Returns the metadata that belong to no file.
     pub(crate) fn metadata(&self) -> Vec<Range<u64>> {
         let fixed = (0..self.count()).flat_map(|group| self.layout.metadata(group));
         fixed.chain(self.hidden.iter().cloned()).collect()

@@ -1,9 +1,9 @@
-//! The log of a file system that holds metadata back until it is in the log.
+//! Journal of a file system. Changed metadata is held back until the journal contains it.
 //!
-//! What is modelled: which pages a transaction holds, when it is due, what is written
-//! to the log, and where (the log is a ring). What is not: a log so full that
-//! operations wait for old transactions to be written in place; whoever writes back
-//! pages within seconds of their release never sees that.
+//! The model covers the pages of a transaction, its due time, the sectors written to the log, and
+//! their positions (the log is a ring). It does not cover a full log, where operations wait until
+//! old transactions are written in place. A caller that writes back pages within seconds of their
+//! release never meets that case.
 
 use crate::system::{LogWrite, PAGE_SECTORS, SyncPlan};
 use crate::touches::Touch;
@@ -12,48 +12,48 @@ use fullstroke_units::{Duration, Lbn, Sectors, Time};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// How a transaction is written.
+/// Format of a transaction in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// jbd2: a descriptor for every so many pages, the pages themselves, and a commit
-    /// record behind a barrier (`jbd2_journal_commit_transaction`).
+    /// jbd2: a descriptor for every `TAGS` pages, the pages themselves, and a commit record behind
+    /// a barrier (`jbd2_journal_commit_transaction`).
     Pages,
-    /// XFS: what changed of each page, in records of so many 512-byte sectors.
+    /// XFS: the changed parts of each page, in records of `record` sectors of 512 bytes.
     Changes {
-        /// Sectors of an in-core log buffer (`logbsize`).
+        /// Size of an in-core log buffer in sectors (`logbsize`).
         record: u64,
-        /// Bytes that a changed page takes on average: the format of the log item, and
-        /// the 128-byte chunks that changed (`XFS_BLF_CHUNK`).
+        /// Mean number of bytes of a changed page in the log: the format of the log item, and the
+        /// changed 128-byte chunks (`XFS_BLF_CHUNK`).
         bytes: u64,
-        /// Whether each operation's changes are logged anew, and written as soon as
-        /// the buffers are full: before delayed logging (2.6.39).
+        /// True if the changes of each operation are logged anew, and written as soon as the
+        /// buffers are full. Kernels before delayed logging (2.6.39) do so.
         each: bool,
     },
 }
 
-/// Pages that one descriptor names: 4096 bytes less its header and tail, 16 bytes each
-/// with 64-bit checksummed tags (`journal_tag_bytes`).
+/// Number of pages that one descriptor block names: 4096 bytes less header and tail, 16 bytes for
+/// each page with 64-bit checksummed tags (`journal_tag_bytes`).
 const TAGS: u64 = 254;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
-    /// Pages of the device that it is on, in the order of the log.
+    /// Pages of the device that hold the log, in the order of the log.
     area: Vec<Range<u64>>,
     layout: Layout,
     interval: Duration,
-    /// Sectors from the area's start to where the next write goes.
+    /// Position of the next write, in sectors from the beginning of the log.
     head: u64,
     running: BTreeSet<u64>,
-    /// Files whose data must be on the device before the transaction.
+    /// Files whose data must be on the device before the transaction is written.
     data: BTreeSet<Object>,
     opened: Time,
-    /// Pages that operations changed, each time anew.
+    /// Number of page changes by operations. A page counts once for each change.
     changes: u64,
-    /// When the buffers became full.
+    /// Time when the log buffers became full.
     full: Time,
 }
 
-/// In-core log buffers (`logbufs`).
+/// Number of in-core log buffers (`logbufs`).
 const BUFFERS: u64 = 8;
 
 impl Journal {
@@ -71,7 +71,7 @@ impl Journal {
         }
     }
 
-    /// What an operation touched joins the running transaction.
+    /// Adds the pages touched by an operation to the running transaction.
     pub(crate) fn join(&mut self, now: Time, touches: &[Touch]) {
         for touch in touches {
             match *touch {
@@ -104,12 +104,12 @@ impl Journal {
         }
     }
 
-    /// The data of `file` must be written before the transaction is.
+    /// Requires that the data of `file` is written before the transaction.
     pub(crate) fn order(&mut self, file: Object) {
         self.data.insert(file);
     }
 
-    /// The file is gone: its data need not be written any more.
+    /// Drops the requirement for a removed file, whose data need not be written any more.
     pub(crate) fn forget(&mut self, file: Object) {
         self.data.remove(&file);
     }
@@ -126,7 +126,7 @@ impl Journal {
         }
     }
 
-    /// Closes the running transaction and says what makes it durable.
+    /// Closes the running transaction. Adds to `plan` the writes that make it durable.
     pub(crate) fn commit(&mut self, plan: &mut SyncPlan) {
         if self.is_empty() {
             return;
@@ -137,6 +137,8 @@ impl Journal {
             Layout::Pages => {
                 let pages = held + held.div_ceil(TAGS);
                 self.write(pages * PAGE_SECTORS, false, plan);
+                // The commit record is a write of its own, behind a barrier. If it reached the
+                // medium before the pages, a crash would replay garbage.
                 self.write(PAGE_SECTORS, true, plan);
             }
             Layout::Changes {
@@ -144,6 +146,8 @@ impl Journal {
                 bytes,
                 each,
             } => {
+                // Delayed logging (2.6.39) logs a page once, however often it changed in the
+                // transaction.
                 let changes = if each { self.changes } else { held };
                 let mut sectors = (changes * bytes).div_ceil(512) + 1;
                 while sectors > 0 {
@@ -158,7 +162,7 @@ impl Journal {
         self.changes = 0;
     }
 
-    /// From the head on, around the end.
+    /// Appends writes from the head on. A write at the end of the log continues at its beginning.
     fn write(&mut self, mut sectors: u64, barrier: bool, plan: &mut SyncPlan) {
         while sectors > 0 {
             let (start, room) = self.at_head();
@@ -173,7 +177,7 @@ impl Journal {
         }
     }
 
-    /// The sector at the head, and how many follow it on the device.
+    /// Returns the sector at the head, and the number of contiguous sectors from there on.
     fn at_head(&mut self) -> (u64, u64) {
         let mut before = 0;
         for run in &self.area {
@@ -222,7 +226,7 @@ mod tests {
         };
         assert_eq!(plan.log, [write(800, 16, false), write(816, 8, true)]);
         assert_eq!((plan.data, plan.released), (vec![Object(3)], vec![7]));
-        // The next one goes around the end.
+        // The next transaction reaches the end of the log and continues at the beginning.
         journal.join(second(9), &[Touch::Dirty(1)]);
         let mut plan = SyncPlan::default();
         journal.commit(&mut plan);

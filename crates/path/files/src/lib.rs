@@ -1,34 +1,34 @@
-//! File systems: where files lie on a device, and what their metadata cost.
+//! File systems: the places of files on a device, and the cost of their metadata.
 //!
-//! A file system is asked where a file's pages lie and answers with extents. It does
-//! no I/O, knows no cache, no clock but the time it is told, and no randomness but a
-//! seed it was given. Its metadata are pages of the device like others; each
-//! operation reports which of them it read and changed ([`Touches`]), so that a page
-//! cache can have them, write them back and drop them.
+//! A file system answers with extents when it is asked for the places of a file's pages. It does no
+//! I/O and has no cache. Its only clock is the time that the caller passes, and its only randomness
+//! comes from the given seed. Metadata are pages of the device like other pages. Each operation
+//! reports the metadata pages that it read and changed ([`Touches`]). So a page cache can hold
+//! them, write them back and drop them.
 //!
-//! A file system is one file: a type, its keys, its tests, and one line in
-//! [`REGISTRY`]. One with names implements `Format` (`format.rs`): where inodes and
-//! data go. Names, lengths and delays are the same for all (`tree.rs`).
+//! A file system is one source file: a type, its keys, its tests, and one line in [`REGISTRY`]. A
+//! file system with names implements `Format` (`format.rs`), the placement of inodes and data.
+//! Names, lengths and delayed allocation are the same for all (`tree.rs`).
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `system.rs` | what every file system does: [`FileSystem`] |
+//! | `system.rs` | the interface of every file system: [`FileSystem`] |
 //! | `raw.rs` | the device as the only file |
-//! | `ext2.rs` | Linux 2.6's ext2, by pre-allocation, by reservation, or today's |
+//! | `ext2.rs` | Linux 2.6's ext2 by pre-allocation or by reservation, or today's ext2 |
 //! | `ext4.rs` | today's ext4 |
 //! | `xfs.rs` | XFS of Linux 2.6.24, and today's |
-//! | `tree.rs`, `format.rs` | names and lengths; what a format adds |
-//! | `directory.rs` | directories' pages: linear, htree, XFS's |
+//! | `tree.rs`, `format.rs` | names and lengths; the interface of a format |
+//! | `directory.rs` | pages of directories: linear, htree, XFS |
 //! | `groups.rs`, `mballoc.rs` | block groups, multi-block allocation |
-//! | `extent_tree.rs` | the blocks that name a file's extents |
-//! | `journal.rs` | transactions, and what is written to a log |
+//! | `extent_tree.rs` | the blocks that hold a file's extents |
+//! | `journal.rs` | transactions, and their writes to a log |
 //! | `map.rs`, `runs.rs` | a file's pieces; sets of runs |
-//! | `path.rs` | what a path leads to |
-//! | `script.rs` | lists of operations, and what a file system makes of them |
-//! | `age.rs` | a file system that has been in use for long |
-//! | `fragmentation.rs` | how fragmented files are |
+//! | `path.rs` | look-up of paths |
+//! | `script.rs` | lists of operations, and their execution on a file system |
+//! | `age.rs` | ageing of a file system, as by long use |
+//! | `fragmentation.rs` | fragmentation of files |
 //! | `aligner.rs` | moves that bring files onto tracks |
-//! | `conformance.rs` | what every file system is held to |
+//! | `conformance.rs` | tests for every file system |
 
 pub mod age;
 pub mod aligner;
@@ -67,10 +67,10 @@ pub use touches::{Touch, Touches};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Entry, Keys, find, schema_of};
 
-/// Makes a file system from its keys.
+/// Constructor of a file system from its keys.
 pub type BuildFileSystem = fn(&Keys, &Site) -> Result<Box<dyn FileSystem>, ConfigError>;
 
-/// Every file system.
+/// All file systems.
 pub const REGISTRY: &[Entry<BuildFileSystem>] = &[
     Entry {
         name: "raw",
@@ -98,8 +98,8 @@ pub const REGISTRY: &[Entry<BuildFileSystem>] = &[
     },
 ];
 
-/// The file system called `name`, new, on `site`. Errors at `kind` where there is
-/// none of that name, else at one of `keys`.
+/// Makes a new file system of kind `name` on `site`. Returns an error at `kind` if the name is
+/// unknown, else at one of `keys`.
 pub fn make(name: &str, keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, ConfigError> {
     (find("file system", REGISTRY, "kind", name)?.build)(keys, site)
 }

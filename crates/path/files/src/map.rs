@@ -1,8 +1,8 @@
-//! Where a file's pages lie: runs of pages on runs of device pages.
+//! Places of a file's pages: maps runs of pages to runs of device pages.
 
 use std::ops::Range;
 
-/// `pages` pages from `page` on lie on the device pages from `block` on.
+/// `pages` pages of the file from `page` on, at the device pages from `block` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) page: u64,
@@ -16,7 +16,7 @@ impl Piece {
     }
 }
 
-/// The pieces of one file, ascending, each as long as it can be.
+/// Pieces of one file, ascending. Adjacent pieces are joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileMap {
     pieces: Vec<Piece>,
@@ -27,7 +27,7 @@ impl FileMap {
         &self.pieces
     }
 
-    /// Pages that have a place.
+    /// Returns the number of pages with a place.
     pub(crate) fn pages(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.pages).sum()
     }
@@ -36,32 +36,32 @@ impl FileMap {
         self.pieces.last().map_or(0, Piece::end)
     }
 
-    /// The first piece that ends behind `page`.
+    /// Returns the index of the first piece that ends behind `page`.
     pub(crate) fn index_from(&self, page: u64) -> usize {
         self.pieces.partition_point(|piece| piece.end() <= page)
     }
 
-    /// Where `page` lies.
+    /// Returns the place of `page`.
     pub(crate) fn block(&self, page: u64) -> Option<u64> {
         let piece = self.pieces.get(self.index_from(page))?;
         (piece.page <= page).then(|| piece.block + (page - piece.page))
     }
 
-    /// The last page before `page` that has a place, and its place.
+    /// Returns the last page before `page` that has a place, and this place.
     pub(crate) fn before(&self, page: u64) -> Option<(u64, u64)> {
         let piece = self.pieces[..self.pieces.partition_point(|piece| piece.page < page)].last()?;
         let last = piece.end().min(page) - 1;
         Some((last, piece.block + (last - piece.page)))
     }
 
-    /// The first page from `page` on that has a place.
+    /// Returns the first page from `page` on that has a place.
     pub(crate) fn first_from(&self, page: u64) -> Option<u64> {
         self.pieces
             .get(self.index_from(page))
             .map(|piece| piece.page.max(page))
     }
 
-    /// The parts of `range` that have no place, in order.
+    /// Returns the parts of `range` without a place, in order.
     pub(crate) fn gaps(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let mut gaps = Vec::new();
         let mut at = range.start;
@@ -112,7 +112,7 @@ impl FileMap {
         }
     }
 
-    /// Takes the places of all pages from `page` on away and gives them back.
+    /// Removes and returns the places of all pages from `page` on.
     pub(crate) fn cut(&mut self, page: u64) -> Vec<Piece> {
         let at = self.index_from(page);
         let mut rest = self.pieces.split_off(at);

@@ -1,14 +1,14 @@
 //! ext4's multi-block allocator (fs/ext4/mballoc.c of Linux 6.x, `ext4_mb_new_blocks`).
 //!
-//! A request is made longer than asked (`ext4_mb_normalize_request`), a run of free
-//! blocks is sought for that (`ext4_mb_regular_allocator`), and what is left over is
-//! set aside: for the file itself, or, for files up to 64 KiB, for all small files
-//! that come next (the locality group). What is set aside is taken in memory only and
-//! can be had by others when nothing else is free.
+//! The allocator makes a request longer than asked (`ext4_mb_normalize_request`) and searches a run
+//! of free blocks of that length (`ext4_mb_regular_allocator`). The surplus is set aside. It
+//! belongs to the file itself, or, for files up to 64 KiB, to the following small files (the
+//! locality group). Blocks are set aside in memory only. Other files get these blocks when nothing
+//! else is free.
 //!
-//! Simplified: one locality group and one goal of streams rather than one for each
-//! processor; groups are searched in order, where the kernel first asks lists of
-//! groups by their largest buddies (which it walks in the same order since 6.17).
+//! Simplifications: one locality group and one goal of streams instead of one for each processor.
+//! Groups are searched in order. The kernel first asks lists of groups by their largest buddies
+//! (and since 6.17 walks these lists in the same order).
 
 mod search;
 
@@ -18,30 +18,29 @@ use crate::{FileError, Touches};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Files longer than this many blocks are streams (`s_mb_stream_request`, 64 KiB).
+/// Longest file in blocks that is no stream (`s_mb_stream_request`, 64 KiB).
 const STREAM: u64 = 16;
-/// Blocks that the locality group sets aside at once (`MB_DEFAULT_GROUP_PREALLOC`).
+/// Number of blocks set aside at once by the locality group (`MB_DEFAULT_GROUP_PREALLOC`).
 const GROUP_PREALLOC: u64 = 512;
-/// Runs that the locality group keeps for each order of length; then the emptier are
-/// given back (`ext4_mb_add_n_trim`).
+/// Number of runs that the locality group keeps for each order of length. A further run replaces
+/// the oldest of its order (`ext4_mb_add_n_trim`).
 const GROUP_RUNS: usize = 8;
 
-/// Who needs which pages where.
+/// Request for blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub(crate) inode: u32,
-    /// Whether this is data of a file; else it is a directory's, or a block of a
-    /// mapping.
+    /// True for data of a file; false for a page of a directory or a block of a mapping.
     pub(crate) data: bool,
-    /// Whether a program may write on.
+    /// True while a program may still write to the file.
     pub(crate) open: bool,
-    /// The first page, and how many.
+    /// First page, and number of pages.
     pub(crate) page: u64,
     pub(crate) pages: u64,
-    /// The file's length in pages.
+    /// Length of the file in pages.
     pub(crate) length: u64,
     pub(crate) goal: u64,
-    /// The nearest pages before and behind that have a place, and their places.
+    /// Nearest page before (`left`) and behind (`right`) that has a place, with the place.
     pub(crate) left: Option<(u64, u64)>,
     pub(crate) right: Option<(u64, u64)>,
 }
@@ -49,10 +48,10 @@ pub(crate) struct Request {
 /// Blocks set aside for pages of one file.
 #[derive(Debug)]
 struct Aside {
-    /// `page` lies, if it is used, on `block`, the next on the next.
+    /// Block `block` is for page `page`, and the following blocks are for the following pages.
     page: u64,
     block: u64,
-    /// The pages that are not used yet.
+    /// Pages whose blocks are not used yet.
     free: Runs,
 }
 
@@ -67,14 +66,14 @@ impl Aside {
     }
 }
 
-/// What the request became: the run that is sought.
+/// Normalised request: the run to search for.
 #[derive(Clone, Copy, Debug)]
 struct Aim {
-    /// The first page of the run, and its length.
+    /// First page of the run, and its length.
     page: u64,
     pages: u64,
     goal: u64,
-    /// Whether the very block is wanted, because it follows on what is there.
+    /// True if the run must begin exactly at `goal`, because it continues existing pages.
     at_goal: bool,
     data: bool,
 }
@@ -82,32 +81,32 @@ struct Aim {
 #[derive(Debug, Default)]
 pub(crate) struct Mballoc {
     files: BTreeMap<u32, Vec<Aside>>,
-    /// The locality group's runs, in the order in which they were made.
+    /// Runs of the locality group, oldest first.
     locality: Vec<Range<u64>>,
-    /// The group in which the last stream was served (`s_mb_last_group`).
+    /// Group that served the last stream (`s_mb_last_group`).
     stream: u32,
     aside: u64,
 }
 
 impl Mballoc {
-    /// Blocks that are set aside for all files and the locality group.
+    /// Returns the number of blocks set aside for all files and the locality group.
     pub(crate) fn aside(&self) -> u64 {
         self.aside
     }
 
-    /// Blocks of the locality group.
+    /// Returns the number of blocks of the locality group.
     pub(crate) fn pooled(&self) -> u64 {
         self.locality.iter().map(|run| run.end - run.start).sum()
     }
 
-    /// Blocks that are set aside for one file.
+    /// Returns the number of blocks set aside for one file.
     pub(crate) fn aside_for(&self, inode: u32) -> u64 {
         self.files
             .get(&inode)
             .map_or(0, |list| list.iter().map(|aside| aside.free.total()).sum())
     }
 
-    /// Up to as many blocks as were asked for, in one run.
+    /// Allocates a run of at most the requested number of blocks.
     pub(crate) fn allocate(
         &mut self,
         groups: &mut Groups,
@@ -115,7 +114,8 @@ impl Mballoc {
         touches: &mut Touches,
     ) -> Result<Range<u64>, FileError> {
         let found = self.find(groups, request).or_else(|| {
-            // Others' are given back, all at once (`ext4_mb_discard_preallocations`).
+            // No free run: all blocks set aside become free (`ext4_mb_discard_preallocations`), and
+            // the search is repeated.
             (self.aside > 0).then(|| self.discard_all(groups))?;
             self.find(groups, request)
         });
@@ -146,13 +146,15 @@ impl Mballoc {
         if end.max(request.length) <= STREAM {
             return self.local(groups, request);
         }
+        // The request completes a closed file (`EXT4_MB_HINT_NOPREALLOC`), so blocks set aside
+        // would stay unused.
         if end == request.length && !request.open {
             return self.exactly(groups, request, request.goal);
         }
         self.for_stream(groups, request)
     }
 
-    /// What is set aside for these very pages (`ext4_mb_use_preallocated`).
+    /// Takes blocks set aside for exactly these pages (`ext4_mb_use_preallocated`).
     fn own(&mut self, request: &Request) -> Option<Range<u64>> {
         let list = self.files.get_mut(&request.inode)?;
         let aside = list
@@ -176,7 +178,7 @@ impl Mballoc {
         Some(start..start + (pages.end - pages.start))
     }
 
-    /// A run as long as asked, with nothing set aside.
+    /// Searches a run of the requested length, and sets nothing aside.
     fn exactly(&mut self, groups: &mut Groups, request: &Request, goal: u64) -> Option<Range<u64>> {
         let aim = Aim {
             page: request.page,
@@ -190,7 +192,7 @@ impl Mballoc {
         Some(found)
     }
 
-    /// The run of the locality group that is nearest to the goal, or a new one.
+    /// Takes blocks from the locality group's run nearest to the goal, or from a new run.
     fn local(&mut self, groups: &mut Groups, request: &Request) -> Option<Range<u64>> {
         let fits = self
             .locality
@@ -242,14 +244,14 @@ impl Mballoc {
         self.locality.push(run);
     }
 
-    /// More than asked, and the rest set aside for the file.
+    /// Searches a longer run than requested, and sets the surplus aside for the file.
     fn for_stream(&mut self, groups: &mut Groups, request: &Request) -> Option<Range<u64>> {
         let aim = self.normalize(groups, request);
         let found = search::regular(groups, &aim)?;
         self.stream = groups.layout.group_of(found.start);
         groups.reserve(found.clone());
         let length = found.end - found.start;
-        // Which pages it is for (`ext4_mb_new_inode_pa`).
+        // First page of the file that the found run is for (`ext4_mb_new_inode_pa`).
         let asked_end = request.page + request.pages;
         let page = if length >= aim.pages {
             aim.page
@@ -280,13 +282,14 @@ impl Mballoc {
         Some(start..start + (used.end - used.start))
     }
 
-    /// `ext4_mb_normalize_request`.
+    /// Computes the run to search for (`ext4_mb_normalize_request`).
     fn normalize(&self, groups: &Groups, request: &Request) -> Aim {
+        // 1024 KiB in blocks of 4 KiB.
         const KIB: u64 = 1024 / 4;
         let end = request.page + request.pages;
         let size = end.max(request.length);
-        // Below 1 MiB (256 pages) the whole file, to a power of two from 16 KiB on;
-        // then aligned pieces of 2, 4 and 8 MiB.
+        // Up to 1 MiB (256 pages): the whole file, rounded up to a power of two, at least 16 KiB.
+        // Larger files: aligned pieces of 2, 4 and 8 MiB.
         let piece = |pages: u64| (request.page - request.page % pages, pages);
         let (mut start, mut pages) = if size <= KIB {
             (0, size.next_power_of_two().max(4))
@@ -300,7 +303,7 @@ impl Mballoc {
             (request.page, request.pages)
         };
         pages = pages.min(crate::groups::BLOCKS_PER_GROUP);
-        // It keeps clear of what the file has, and has set aside.
+        // The run must not overlap pages of the file that have a place or blocks set aside.
         let neighbours = self.files.get(&request.inode).into_iter().flatten();
         let asides = neighbours.flat_map(|aside| aside.free.iter());
         let mut low = request.left.map_or(0, |(page, _)| page + 1);
@@ -324,6 +327,8 @@ impl Mballoc {
             at_goal: false,
             data: true,
         };
+        // Continue the file's pages on the left, so that both become one extent; else end just
+        // before its pages on the right.
         if let Some((page, block)) = request.left
             && page + 1 == start
         {
@@ -337,7 +342,7 @@ impl Mballoc {
         aim
     }
 
-    /// The file is closed, cut or gone: what was set aside for it is free
+    /// Frees the blocks set aside for a file that is closed, truncated or removed
     /// (`ext4_discard_preallocations`).
     pub(crate) fn discard(&mut self, groups: &mut Groups, inode: u32) {
         for aside in self.files.remove(&inode).unwrap_or_default() {

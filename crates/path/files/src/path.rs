@@ -1,12 +1,12 @@
-//! Paths: names from the root on, with or without `/` before the first.
+//! Paths: names from the root on, with or without a leading `/`.
 
 use crate::{Caller, FileError, FileSystem, Touches};
 use fullstroke_contract::Object;
 
-/// What a path leads to.
+/// Returns the object at `path`.
 ///
 /// # Errors
-/// A name that is not there, or stands in what is no directory.
+/// Fails if a name does not exist, or if the parent of a name is no directory.
 pub fn find(
     system: &mut dyn FileSystem,
     caller: Caller,
@@ -20,7 +20,7 @@ pub fn find(
     Ok(at)
 }
 
-/// The directories of a path, and its last name.
+/// Splits a path into the directory part and the last name.
 pub fn split(path: &str) -> (&str, &str) {
     let path = path.trim_matches('/');
     path.rsplit_once('/').unwrap_or(("", path))

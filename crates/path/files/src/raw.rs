@@ -1,5 +1,5 @@
-//! The device itself, as the file system with one file: its pages lie where they
-//! are.
+//! The device itself as a file system with one file. Page `n` of the file is page `n` of the
+//! device.
 
 use crate::system::{
     Attributes, Caller, FileSystem, Kind, Mapped, PAGE_BYTES, PAGE_SECTORS, Place, Regions,
@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::ops::Range;
 
-/// For the registry.
+/// One-line summary for the registry.
 pub(crate) const SUMMARY: &str = "the device as the only file: no names, no metadata";
 
-/// The keys of raw: none.
+/// The keys of raw; there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {}
@@ -32,7 +32,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     }))
 }
 
-/// The one file is [`Object::DEVICE`]: what is cached of it is cached as the device.
+/// The only file is [`Object::DEVICE`], so that the cache holds each page of the device once.
 #[derive(Debug)]
 struct Raw {
     pages: u64,
@@ -209,7 +209,7 @@ impl FileSystem for Raw {
         Ok(())
     }
     fn cluster(&self, file: Object, page: u64) -> Result<Range<u64>, FileError> {
-        // `blkdev_writepage`: buffer by buffer.
+        // `blkdev_writepage` writes page by page.
         self.check(file).map(|()| page..page + 1)
     }
     fn write_back(

@@ -1,10 +1,10 @@
-//! A set of numbers, held as runs: free blocks of a group, free inodes, pages whose
-//! allocation is delayed. Its memory is in proportion to the runs, not the numbers.
+//! Set of numbers, stored as runs: free blocks of a group, free inodes, pages with delayed
+//! allocation. Memory use is proportional to the number of runs.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Disjoint runs that do not touch each other, in ascending order.
+/// Disjoint runs in ascending order. Adjacent runs are joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runs {
     /// Start → end (exclusive).
@@ -19,12 +19,12 @@ impl Runs {
         runs
     }
 
-    /// How many numbers are in the set.
+    /// Returns the number of elements.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// How many runs there are.
+    /// Returns the number of runs.
     pub(crate) fn count(&self) -> usize {
         self.runs.len()
     }
@@ -37,7 +37,7 @@ impl Runs {
         self.runs.iter().map(|(&start, &end)| start..end)
     }
 
-    /// The run that has `number`.
+    /// Returns the run that contains `number`.
     pub(crate) fn run_at(&self, number: u64) -> Option<Range<u64>> {
         let (&start, &end) = self.runs.range(..=number).next_back()?;
         (number < end).then_some(start..end)
@@ -47,7 +47,7 @@ impl Runs {
         self.run_at(number).is_some()
     }
 
-    /// The runs from `from` on; the first may begin before, and is cut there.
+    /// Yields the runs from `from` on. A run that begins before `from` is cut there.
     pub(crate) fn iter_from(&self, from: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let first = self.run_at(from).map_or(from, |run| run.start);
         self.runs
@@ -55,7 +55,7 @@ impl Runs {
             .map(move |(&start, &end)| start.max(from)..end)
     }
 
-    /// The smallest number of the set in `range`.
+    /// Returns the smallest element in `range`.
     pub(crate) fn first_in(&self, range: Range<u64>) -> Option<u64> {
         self.iter_from(range.start)
             .next()
@@ -63,7 +63,7 @@ impl Runs {
             .filter(|&start| start < range.end)
     }
 
-    /// The runs that have numbers of `range`, or end or begin where it begins or ends.
+    /// Yields the runs that overlap `range` or are adjacent to it.
     pub(crate) fn touching(
         &self,
         range: &Range<u64>,
@@ -77,7 +77,7 @@ impl Runs {
             .map(|(&start, &end)| start..end)
     }
 
-    /// The last run that begins before `before`.
+    /// Returns the last run that begins before `before`.
     pub(crate) fn last_before(&self, before: u64) -> Option<Range<u64>> {
         self.runs
             .range(..before)
@@ -85,7 +85,7 @@ impl Runs {
             .map(|(&start, &end)| start..end)
     }
 
-    /// Adds what is not there yet.
+    /// Adds the numbers of `range`.
     pub(crate) fn insert(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -109,7 +109,7 @@ impl Runs {
         self.runs.insert(merged.start, merged.end);
     }
 
-    /// Takes out what is there of `range`.
+    /// Removes the numbers of `range`.
     pub(crate) fn remove(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -118,7 +118,7 @@ impl Runs {
             .run_at(range.start)
             .filter(|run| run.start < range.start)
         {
-            // Its front stays; its back, if any, is a run of its own.
+            // The part before `range` stays; the part behind `range` becomes a new run.
             self.runs.insert(run.start, range.start);
             let gone = run.end.min(range.end) - range.start;
             assert!(
@@ -156,7 +156,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Against a plain set of numbers.
+        /// Compares with a plain set of numbers.
         #[test]
         fn runs_are_a_set(steps in proptest::collection::vec((any::<bool>(), 0u64..200, 0u64..40), 0..80)) {
             let mut runs = Runs::default();
@@ -173,7 +173,7 @@ mod tests {
                 prop_assert!(runs.iter().flatten().eq(plain.iter().copied()));
                 prop_assert_eq!(runs.first_in(start..250), plain.range(start..).next().copied());
                 prop_assert_eq!(runs.contains(start), plain.contains(&start));
-                // Runs never touch: each is as long as it can be.
+                // Neighbouring runs are never adjacent.
                 let list: Vec<_> = runs.iter().collect();
                 prop_assert!(list.windows(2).all(|pair| pair[0].end < pair[1].start));
             }

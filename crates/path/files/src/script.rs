@@ -1,4 +1,4 @@
-//! A list of file operations, as a text, and what a file system makes of it.
+//! A list of file operations as text, and its execution on a file system.
 //!
 //! ```text
 //! # an operation a line
@@ -29,54 +29,54 @@ use fullstroke_contract::{Reason, reason};
 use fullstroke_units::{Duration, parse_bytes, parse_duration};
 use std::fmt;
 
-/// Operations that a script may come to, its loops written out.
+/// Largest number of operations of a script after its loops are expanded.
 const STEPS_MAX: usize = 2_000_000;
-/// Loops within loops.
+/// Largest depth of nested loops.
 const DEPTH_MAX: usize = 8;
 
 /// One operation. Paths begin at the root, with or without `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A new directory.
+    /// Makes a directory.
     MakeDirectory(String),
-    /// A new file of so many bytes, written and closed.
+    /// Makes a file, writes the given number of bytes, and closes the file.
     Create(String, u64),
-    /// So many bytes at the end of a file; closed again unless it is open.
+    /// Appends the given number of bytes to a file. Closes the file unless `Open` opened it.
     Append(String, u64),
-    /// Bytes from an offset on: path, offset, length.
+    /// Writes bytes: path, offset, length.
     Write(String, u64, u64),
-    /// Bytes from an offset on, as far as there are any: path, offset, length.
+    /// Reads bytes up to the end of the file: path, offset, length.
     Read(String, u64, u64),
-    /// A new length.
+    /// Sets the length of a file in bytes.
     Truncate(String, u64),
-    /// Opens a file for writing; creates it if it is not there.
+    /// Opens a file for writing. Creates the file if it does not exist.
     Open(String),
     /// Closes a file that `Open` opened.
     Close(String),
     /// Removes a file or an empty directory.
     Delete(String),
-    /// Moves a name.
+    /// Renames a file or directory: old path, new path.
     Rename(String, String),
     /// Makes one file durable.
     Fsync(String),
     /// Makes everything durable.
     Sync,
-    /// Nothing, for so long.
+    /// Waits for the given time.
     Sleep(Duration),
 }
 
-/// A script that was read.
+/// A parsed script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     steps: Vec<(u32, Step)>,
 }
 
-/// What is wrong with a script.
+/// Syntax error in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
-    /// Its line, from 1.
+    /// Line number, from 1.
     pub line: u32,
-    /// What was found and what was expected.
+    /// Message with the found text and the expected text.
     pub message: String,
 }
 
@@ -93,11 +93,11 @@ const KNOWN: &[&str] = &[
     "fsync", "sync", "sleep", "repeat", "end",
 ];
 
-/// The words of a line, its number, without comment.
+/// Number of a line, and its words without the comment.
 type Line<'a> = (u32, Vec<&'a str>);
 
 impl Script {
-    /// Reads a script.
+    /// Parses a script.
     pub fn parse(text: &str) -> Result<Script, ScriptError> {
         let numbered = text.lines().enumerate();
         let words = numbered.map(|(at, line)| {
@@ -110,7 +110,7 @@ impl Script {
         Ok(script)
     }
 
-    /// The operations, loops written out, each with the line it stands on.
+    /// Returns the operations with expanded loops. Each operation has the number of its line.
     pub fn steps(&self) -> &[(u32, Step)] {
         &self.steps
     }
@@ -132,7 +132,8 @@ impl Script {
                         return Err(error(reason!("loops lie more than {DEPTH_MAX} deep")));
                     }
                     let body = &lines[at..at + end];
-                    // An empty loop does nothing, however often.
+                    // An empty loop does nothing, so a huge number of iterations must not cost
+                    // time.
                     for n in 0..if body.is_empty() { 0 } else { times } {
                         counters.push(n);
                         let before = self.steps.len();
@@ -160,7 +161,7 @@ impl Script {
     }
 }
 
-/// How often a loop runs.
+/// Returns the number of iterations of a loop.
 fn count(words: &[&str]) -> Result<u64, Reason> {
     let [_, times] = words else {
         return Err(reason!(
@@ -173,7 +174,7 @@ fn count(words: &[&str]) -> Result<u64, Reason> {
         .map_err(|_| reason!("`{times}` is no number of times; expected a whole number"))
 }
 
-/// Where the `end` of the loop is whose body begins here.
+/// Returns the index of the `end` of the loop whose body begins at the first line.
 fn matching_end(lines: &[Line<'_>]) -> Option<usize> {
     let mut depth = 0;
     lines.iter().position(|(_, words)| {

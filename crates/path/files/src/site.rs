@@ -1,4 +1,4 @@
-//! What a file system is made on.
+//! The device on which a file system is made.
 
 use crate::{FileError, PAGE_SECTORS};
 use fullstroke_contract::ConfigError;
@@ -6,36 +6,36 @@ use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Lbn, Sectors, Seed};
 use std::sync::Arc;
 
-/// Where a file system is made.
+/// Device and seed for a new file system.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// Addresses of the device.
+    /// Capacity of the device.
     pub capacity: Sectors,
-    /// For what the kernel draws by chance.
+    /// Seed for the random choices of the kernel.
     pub seed: Seed,
-    /// How the device below is striped, if it is.
+    /// Striping of the device; `None` if the device is not striped.
     pub stripe: Option<Stripe>,
-    /// Tracks between which no block is given to a file: `mke2fs` is told so by its
-    /// list of bad blocks (Qian & Wang, section 4.2).
+    /// Track boundaries. No block with sectors of two tracks is given to a file, because `mke2fs`
+    /// gets these blocks in its list of bad blocks (Qian & Wang, section 4.2).
     pub tracks: Option<Arc<Boundaries>>,
 }
 
-/// The stripes of an array, as `mkfs.xfs -d su=,sw=` is told.
+/// Stripes of an array, as given to `mkfs.xfs -d su=,sw=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stripe {
-    /// Of one member.
+    /// Stripe unit on one member.
     pub unit: Sectors,
-    /// Members with data.
+    /// Number of members with data.
     pub width: u32,
 }
 
 impl Site {
-    /// 4 KiB pages of the device; what is left over is not used.
+    /// Returns the number of whole 4 KiB pages of the device. A smaller rest is not used.
     pub(crate) fn pages(&self) -> u64 {
         self.capacity.0 / PAGE_SECTORS
     }
 
-    /// 4 KiB blocks that hold sectors of two tracks, ascending.
+    /// Yields the 4 KiB blocks with sectors of two tracks, ascending.
     pub(crate) fn straddling(&self) -> impl Iterator<Item = u64> {
         let tracks = self
             .tracks
@@ -47,7 +47,8 @@ impl Site {
             .map(|end| end / PAGE_SECTORS)
     }
 
-    /// The error for one that cannot keep off the boundaries of tracks.
+    /// Returns an error if `tracks` is set, for a file system that cannot avoid the boundaries of
+    /// tracks.
     pub(crate) fn refuse_tracks(&self, name: &str) -> Result<(), ConfigError> {
         match self.tracks {
             None => Ok(()),
@@ -61,7 +62,7 @@ impl Site {
         }
     }
 
-    /// The error for a device that does not hold the metadata.
+    /// Returns the error for a device too small for the metadata.
     pub(crate) fn too_small(&self, error: &FileError) -> ConfigError {
         let message = format!(
             "a device of {} is too small for this file system: {error}",

@@ -1,4 +1,4 @@
-//! What every file system does.
+//! Interface of every file system.
 
 use crate::{FileError, Touches};
 use fullstroke_contract::Object;
@@ -6,19 +6,18 @@ use fullstroke_units::{Bytes, Lbn, Sectors, Time};
 use serde::Serialize;
 use std::ops::Range;
 
-/// Bytes in a page: of the cache, of a file, and in a block of all file systems here
-/// (`mke2fs` and `mkfs.xfs` choose 4 KiB unless told otherwise).
+/// Bytes in a page of the cache or of a file, and in a block of all file systems here (`mke2fs` and
+/// `mkfs.xfs` choose 4 KiB by default).
 pub const PAGE_BYTES: u64 = 4096;
 /// Sectors in a page.
 pub const PAGE_SECTORS: u64 = 8;
 
-/// Who asks, and when.
+/// Process that calls, and time of the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// Monotonic over all calls.
+    /// Current time. It never decreases from call to call.
     pub now: Time,
-    /// The process, by which ext2 spreads the files of one group
-    /// (`ext2_find_near`).
+    /// Process number. ext2 uses it to spread the files of one group (`ext2_find_near`).
     pub process: u32,
 }
 
@@ -26,103 +25,103 @@ pub struct Caller {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Holds bytes.
+    /// A file, which holds bytes.
     File,
-    /// Holds names.
+    /// A directory, which holds names.
     Directory,
 }
 
-/// What a file system knows about an object, without touching anything.
+/// Attributes of an object. Reading them touches no metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// What it is.
+    /// File or directory.
     pub kind: Kind,
-    /// Its length.
+    /// Length.
     pub bytes: Bytes,
-    /// 4 KiB pages that it has on the device, without those of its mapping.
+    /// Number of 4 KiB pages on the device, without the pages of the mapping.
     pub pages: u64,
-    /// Directories above it: 0 for the root.
+    /// Number of directories above the object; 0 for the root.
     pub depth: u32,
 }
 
-/// Pages of an object that follow each other, and where they are.
+/// Pages of an object that are contiguous, and their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapped {
-    /// The first page.
+    /// First page in the object.
     pub page: u64,
-    /// How many.
+    /// Number of pages.
     pub pages: u64,
-    /// Where.
+    /// Place of the pages.
     pub place: Place,
 }
 
-/// Where pages of an object are.
+/// Place of an object's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On the device, from this sector on.
     Device(Lbn),
-    /// Written by a program, not yet given a place: only in memory.
+    /// Only in memory: written by a program, but without a place yet.
     Delayed,
-    /// Never written; reads as zeros.
+    /// Never written. Reads return zeros.
     Hole,
 }
 
-/// What `statfs` tells.
+/// Usage of the file system, as from `statfs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Usage {
-    /// 4 KiB pages of the whole device.
+    /// Number of 4 KiB pages of the device.
     pub pages: u64,
-    /// Of these, neither used, nor metadata, nor set aside for a file.
+    /// Number of pages that are neither used, nor metadata, nor set aside for a file.
     pub pages_free: u64,
-    /// Promised to data whose allocation is delayed; a part of `pages_free`.
+    /// Number of pages promised to data with delayed allocation; a part of `pages_free`.
     pub pages_delayed: u64,
-    /// Inodes that the file system was made with; for XFS, that it has made so far.
+    /// Number of inodes. The number is fixed when the file system is made; XFS makes inodes later,
+    /// and counts the existing ones.
     pub inodes: u64,
-    /// Of these, unused.
+    /// Number of unused inodes.
     pub inodes_free: u64,
 }
 
-/// The parts that an allocator thinks in: block groups, allocation groups.
+/// Regions of an allocator on the device: block groups, allocation groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Regions {
-    /// 4 KiB pages in each but the last.
+    /// Number of 4 KiB pages in each region but the last.
     pub pages: u64,
-    /// How many.
+    /// Number of regions.
     pub count: u64,
-    /// What the file system calls one.
+    /// Term of the file system for a region.
     #[serde(skip)]
     pub name: &'static str,
 }
 
-/// What has to be written, and in which order, for something to be durable. The
-/// steps are those of the fields, each complete before the next begins.
+/// The writes that make something durable, in order. The steps are the fields in order. Each step
+/// must be complete before the next begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SyncPlan {
-    /// Data of these files: all that is dirty of them. `write_back` gives their
-    /// places.
+    /// Files whose dirty data must be written. `write_back` returns the places.
     pub data: Vec<Object>,
-    /// Metadata to be written in place: pages of the device, if they are dirty.
+    /// Metadata pages of the device to write in place, if they are dirty.
     pub in_place: Vec<u64>,
     /// Writes to the log, in order.
     pub log: Vec<LogWrite>,
-    /// Metadata that was held back and may be written in place from now on.
+    /// Metadata pages held back, and may be written in place from now on.
     pub released: Vec<u64>,
 }
 
 /// One write to a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogWrite {
-    /// The first sector.
+    /// First sector.
     pub start: Lbn,
-    /// How many.
+    /// Number of sectors.
     pub sectors: Sectors,
-    /// Whether what was written before must be on the medium first, and this too
-    /// when it completes (a barrier; a flush and FUA).
+    /// True for a barrier: earlier writes must be on the medium first, and this write must be on
+    /// the medium when it completes (a flush and FUA).
     pub barrier: bool,
 }
 
 impl SyncPlan {
-    /// For the next use.
+    /// Empties the plan for the next use.
     pub fn clear(&mut self) {
         self.data.clear();
         self.in_place.clear();
@@ -131,59 +130,58 @@ impl SyncPlan {
     }
 }
 
-/// A file system: asked where pages lie, it answers with extents. It does no I/O,
-/// knows no cache, and no clock but [`Caller::now`].
+/// A file system: it returns the places of files' pages as extents. It does no I/O, has no cache,
+/// and uses no clock but [`Caller::now`].
 ///
 /// - **Names**: [`look_up`](FileSystem::look_up), [`create`](FileSystem::create),
 ///   [`make_directory`](FileSystem::make_directory), [`remove`](FileSystem::remove),
 ///   [`rename`](FileSystem::rename).
-/// - **Data, as a program has it**: [`write`](FileSystem::write),
+/// - **Data, from the side of a program**: [`write`](FileSystem::write),
 ///   [`truncate`](FileSystem::truncate), [`close`](FileSystem::close).
-/// - **Data, as a cache has it**: [`read_map`](FileSystem::read_map),
+/// - **Data, from the side of a cache**: [`read_map`](FileSystem::read_map),
 ///   [`cluster`](FileSystem::cluster), [`write_back`](FileSystem::write_back).
-/// - **Durability**: [`fsync`](FileSystem::fsync), [`commit`](FileSystem::commit),
-///   due at [`next_commit`](FileSystem::next_commit).
-/// - **Getters**: the rest; they touch nothing.
+/// - **Durability**: [`fsync`](FileSystem::fsync), [`commit`](FileSystem::commit), due at
+///   [`next_commit`](FileSystem::next_commit).
+/// - **Getters**: the other functions; they touch no metadata.
 ///
-/// Out-parameters are appended to and never cleared. Every operation appends to
-/// `touches` what it did to metadata, in order; when it fails, what it had done by
-/// then. A failed operation changes no name and no length.
+/// Operations append to out-parameters and never clear them. Every operation appends its accesses
+/// to metadata to `touches`, in order. A failed operation appends the accesses until the failure. A
+/// failed operation changes no name and no length.
 ///
-/// Where [`holds_metadata`](FileSystem::holds_metadata), a page of metadata that was
-/// touched as dirty or fresh must not be written in place before a [`SyncPlan`] has
-/// released it.
+/// If [`holds_metadata`](FileSystem::holds_metadata) is true, a dirty or fresh page of metadata
+/// must not be written in place before a [`SyncPlan`] has released it.
 ///
-/// An object is removed at once, even if it is open: whoever keeps files open calls
-/// `remove` at the last close.
+/// An object is removed at once, even if it is open. A caller that keeps files open must call
+/// `remove` only at the last close.
 pub trait FileSystem: Send {
-    /// The directory at the top; for `raw`, the one file.
+    /// Returns the top directory; for `raw`, the only file.
     fn root(&self) -> Object;
-    /// As `statfs`.
+    /// Returns the usage, as `statfs` does.
     fn usage(&self) -> Usage;
-    /// The parts of the device that the allocator thinks in.
+    /// Returns the regions of the allocator on the device.
     fn regions(&self) -> Regions;
-    /// What is known of an object.
+    /// Returns the attributes of an object.
     fn attributes(&self, object: Object) -> Result<Attributes, FileError>;
-    /// The entries of a directory, by name.
+    /// Returns the entries of a directory, by name.
     fn entries(&self, directory: Object) -> Result<Vec<(String, Object)>, FileError>;
-    /// All objects, ascending.
+    /// Returns all objects, ascending.
     fn objects(&self) -> Vec<Object>;
-    /// Where all pages of an object lie: ascending, delayed ones too, holes left
-    /// out.
+    /// Appends the places of all pages of an object, ascending. Delayed pages are included, holes
+    /// are left out.
     fn extents(&self, object: Object, out: &mut Vec<Mapped>) -> Result<(), FileError>;
-    /// The pages of an object from `page` on that lie behind each other on the device,
-    /// and where; `None` if it has no place there.
+    /// Returns the pages of an object from `page` on that are contiguous on the device, and their
+    /// place. Returns `None` if `page` has no place.
     fn piece_at(&self, object: Object, page: u64) -> Option<Mapped>;
-    /// Pages of the device that are metadata, in any order: fixed ones, and those of
-    /// files' mappings. Pages of directories belong to the directory's extents.
+    /// Returns the metadata pages of the device, in any order: fixed metadata, and the mappings of
+    /// files. Pages of directories belong to the extents of the directory.
     fn metadata(&self) -> Vec<Range<u64>>;
-    /// Adds what changes beside the mapping when data of an object move from and to these
-    /// pages of the device: its inode, and what says which pages are free.
+    /// Reports the metadata that change, besides the mapping, when data of an object move from or
+    /// to these pages of the device: the inode, and the free-space metadata.
     fn change_places(&self, object: Object, pages: &[Range<u64>], touches: &mut Touches);
-    /// Pages of the device that are set aside for a file and not used yet.
+    /// Returns the number of pages of the device set aside for a file and not used yet.
     fn set_aside(&self) -> u64;
 
-    /// The object called `name`.
+    /// Returns the object called `name`.
     fn look_up(
         &mut self,
         caller: Caller,
@@ -191,7 +189,7 @@ pub trait FileSystem: Send {
         name: &str,
         touches: &mut Touches,
     ) -> Result<Object, FileError>;
-    /// A new, empty file.
+    /// Makes an empty file.
     fn create(
         &mut self,
         caller: Caller,
@@ -199,7 +197,7 @@ pub trait FileSystem: Send {
         name: &str,
         touches: &mut Touches,
     ) -> Result<Object, FileError>;
-    /// A new, empty directory.
+    /// Makes an empty directory.
     fn make_directory(
         &mut self,
         caller: Caller,
@@ -207,7 +205,7 @@ pub trait FileSystem: Send {
         name: &str,
         touches: &mut Touches,
     ) -> Result<Object, FileError>;
-    /// Removes a file or an empty directory, and gives the number that it had.
+    /// Removes a file or an empty directory. Returns the number of the removed object.
     fn remove(
         &mut self,
         caller: Caller,
@@ -215,8 +213,8 @@ pub trait FileSystem: Send {
         name: &str,
         touches: &mut Touches,
     ) -> Result<Object, FileError>;
-    /// Moves `from` (directory and name) to `to`. A file, or an empty directory, that
-    /// has that name is replaced.
+    /// Moves `from` (directory and name) to `to`. If `to` is an existing file or empty directory,
+    /// it is replaced.
     fn rename(
         &mut self,
         caller: Caller,
@@ -225,8 +223,8 @@ pub trait FileSystem: Send {
         touches: &mut Touches,
     ) -> Result<(), FileError>;
 
-    /// A program writes `length` bytes from `offset` on into the cache. The pages get
-    /// a place, or, where allocation is delayed, room is promised to them.
+    /// Handles a write of `length` bytes at `offset` into the cache. The pages get a place, or a
+    /// promise of room if allocation is delayed.
     fn write(
         &mut self,
         caller: Caller,
@@ -235,7 +233,7 @@ pub trait FileSystem: Send {
         length: Bytes,
         touches: &mut Touches,
     ) -> Result<(), FileError>;
-    /// Gives the file a length.
+    /// Sets the length of the file.
     fn truncate(
         &mut self,
         caller: Caller,
@@ -243,8 +241,8 @@ pub trait FileSystem: Send {
         bytes: Bytes,
         touches: &mut Touches,
     ) -> Result<(), FileError>;
-    /// The last program that had the file open for writing closes it: what was set
-    /// aside for it is given back, where the kernel does so.
+    /// Handles the close by the last program that had the file open for writing. The blocks set
+    /// aside for the file become free, if the kernel frees them at this point.
     fn close(
         &mut self,
         caller: Caller,
@@ -252,8 +250,8 @@ pub trait FileSystem: Send {
         touches: &mut Touches,
     ) -> Result<(), FileError>;
 
-    /// Where `pages` lie, for reading: all of them, holes and delayed ones too. Reads
-    /// the metadata that says so.
+    /// Appends the places of `pages` for a read, including holes and delayed pages. Reads the
+    /// mapping metadata.
     fn read_map(
         &mut self,
         caller: Caller,
@@ -262,11 +260,12 @@ pub trait FileSystem: Send {
         out: &mut Vec<Mapped>,
         touches: &mut Touches,
     ) -> Result<(), FileError>;
-    /// Pages around `page` that the file system writes together with it, in one
-    /// request, if they are dirty too. Only `page` itself where it merges nothing.
+    /// Returns the pages around `page` that the file system writes in one request with `page` if
+    /// they are dirty too. Returns only `page` if the file system merges nothing.
     fn cluster(&self, file: Object, page: u64) -> Result<Range<u64>, FileError>;
-    /// The cache writes `pages` back. Those without a place get one (and others with
-    /// them, where the format gives places to whole runs); all are given in `out`.
+    /// Handles the write-back of `pages` by the cache. Pages without a place get one. Other pages
+    /// may get a place too, if the format places whole runs. Appends the places of `pages` to
+    /// `out`.
     fn write_back(
         &mut self,
         caller: Caller,
@@ -276,11 +275,11 @@ pub trait FileSystem: Send {
         touches: &mut Touches,
     ) -> Result<(), FileError>;
 
-    /// Whether metadata is held back until a commit.
+    /// Returns true if metadata is held back until a commit.
     fn holds_metadata(&self) -> bool {
         false
     }
-    /// What makes a file durable.
+    /// Adds to `plan` the writes that make a file durable.
     fn fsync(
         &mut self,
         caller: Caller,
@@ -288,11 +287,11 @@ pub trait FileSystem: Send {
         plan: &mut SyncPlan,
         touches: &mut Touches,
     ) -> Result<(), FileError>;
-    /// When the running transaction should be committed; [`Time::NEVER`] if there is
-    /// none, or nothing is ever committed.
+    /// Returns the time when the running transaction should be committed; [`Time::NEVER`] if there
+    /// is none, or if the file system has no journal.
     fn next_commit(&self) -> Time {
         Time::NEVER
     }
-    /// What commits the running transaction.
+    /// Adds to `plan` the writes that commit the running transaction.
     fn commit(&mut self, _now: Time, _plan: &mut SyncPlan) {}
 }

@@ -1,25 +1,25 @@
-//! What an operation did to metadata, in order.
+//! Accesses of an operation to metadata, in order.
 //!
-//! Metadata are pages of the device ([`Object::DEVICE`](fullstroke_contract::Object)):
-//! page `n` is the 8 sectors from sector `8 n`. They are cached, written back and
-//! evicted like others, by whoever has the cache; the file system only says which.
+//! Metadata are pages of the device ([`Object::DEVICE`](fullstroke_contract::Object)): page `n` is
+//! the 8 sectors from sector `8 n`. The owner of the cache caches, writes back and evicts them like
+//! other pages. The file system only reports the accessed pages.
 
-/// One page of metadata, and what happened to it.
+/// Access to one page of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Touch {
-    /// It must be in memory for the operation to go on.
+    /// The page must be in memory before the operation can continue.
     Read(u64),
-    /// It was changed. It was read before, by this operation or because it always
-    /// stays in memory.
+    /// The page was changed. It was read before, by this operation or because it always stays in
+    /// memory.
     Dirty(u64),
-    /// It became metadata just now and is written without having been read.
+    /// The page has just become metadata, and is written without a read.
     Fresh(u64),
-    /// It is no metadata any more: a dirty copy need not be written.
+    /// The page is no longer metadata, so a dirty copy need not be written.
     Forget(u64),
 }
 
 impl Touch {
-    /// The page of the device.
+    /// Returns the page of the device.
     pub fn page(self) -> u64 {
         let (Touch::Read(page) | Touch::Dirty(page) | Touch::Fresh(page) | Touch::Forget(page)) =
             self;
@@ -27,25 +27,26 @@ impl Touch {
     }
 }
 
-/// How far back a change is looked for before it is told again: bitmap, descriptor,
-/// superblock, indirect block and inode, each read and changed.
+/// Number of recent touches that are searched before a change is reported again. The most metadata
+/// of one allocation are bitmap, descriptor, superblock, indirect block and inode, each read and
+/// changed.
 const LATELY: usize = 12;
 
-/// The touches of one operation. The caller owns and reuses it; operations only
-/// append.
+/// The touches of one operation. The caller owns and reuses the list; operations only append.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
     list: Vec<Touch>,
-    /// Whether nobody will look: only a journal is told then.
+    /// True if no caller reads the touches. Only a journal learns of them then.
     unread: bool,
 }
 
 impl Touches {
-    /// None yet.
+    /// Makes an empty list.
     pub fn new() -> Touches {
         Touches::default()
     }
-    /// Of operations whose touches nobody will look at, as when a file system is aged.
+    /// Makes a list that records nothing, because no caller reads it (as when a file system is
+    /// aged).
     pub(crate) fn unread() -> Touches {
         Touches {
             unread: true,
@@ -55,15 +56,15 @@ impl Touches {
     pub(crate) fn are_unread(&self) -> bool {
         self.unread
     }
-    /// Whether nobody will look from now on; answers what it was.
+    /// Sets whether touches are left unrecorded. Returns the previous setting.
     pub(crate) fn set_unread(&mut self, unread: bool) -> bool {
         std::mem::replace(&mut self.unread, unread)
     }
-    /// In order.
+    /// Returns the touches in order.
     pub fn list(&self) -> &[Touch] {
         &self.list
     }
-    /// For the next operation.
+    /// Empties the list for the next operation.
     pub fn clear(&mut self) {
         self.list.clear();
     }
@@ -75,7 +76,8 @@ impl Touches {
             self.list.push(touch);
         }
     }
-    /// Read and changed. What an operation changed a moment ago is not told again.
+    /// Records that a page is read and changed. A change that the operation recorded a moment ago
+    /// is not repeated.
     pub(crate) fn change(&mut self, page: u64) {
         if self.unread {
             return;
@@ -94,7 +96,7 @@ impl Touches {
     pub(crate) fn forget(&mut self, page: u64) {
         self.push(Touch::Forget(page));
     }
-    /// Those from `mark` on; for what an operation adds to a journal.
+    /// Returns the touches from `mark` on, for the journal.
     pub(crate) fn since(&self, mark: usize) -> &[Touch] {
         self.list.get(mark..).unwrap_or_default()
     }

@@ -1,8 +1,8 @@
-//! Names, lengths and delays: what all formats with names have in common.
+//! Names, lengths and delayed allocation: the parts that all formats with names share.
 //!
-//! A [`Tree`] is a [`FileSystem`] made of a [`Format`]. It knows which names lead to
-//! which inode and which pages of a file are written, delayed or holes; the format
-//! knows where inodes and data go and which metadata say so.
+//! A [`Tree`] implements [`FileSystem`] with a [`Format`]. The tree knows the inode of each name,
+//! and which pages of a file are written, delayed or holes. The format knows the places of inodes
+//! and data, and the metadata that record these places.
 
 mod data;
 mod names;
@@ -26,15 +26,15 @@ use std::ops::Range;
 pub(crate) struct Tree<F: Format> {
     format: F,
     inodes: BTreeMap<u32, Inode<F::Extra>>,
-    /// Delayed pages of all files.
+    /// Number of delayed pages of all files.
     promised: u64,
     journal: Option<Journal>,
-    /// Pages of a directory that an operation touched; kept for its memory.
+    /// Pages of a directory that an operation touched. Kept to reuse the allocation.
     touched: Vec<PageTouch>,
 }
 
 impl<F: Format> Tree<F> {
-    /// The file system whose root has `root` of the format's.
+    /// Makes the file system. `root` is the format's state of the root inode.
     pub(crate) fn new(format: F, root: F::Extra, journal: Option<Journal>) -> Tree<F> {
         let number = format.root();
         let mut tree = Tree {
@@ -52,12 +52,12 @@ impl<F: Format> Tree<F> {
         &mut self.format
     }
 
-    /// From now on metadata is held back until it is in the log.
+    /// Sets the journal. From now on metadata is held back until the log contains it.
     pub(crate) fn set_journal(&mut self, journal: Journal) {
         self.journal = Some(journal);
     }
 
-    /// Makes an inode known that the format has made.
+    /// Registers an inode allocated by the format.
     fn adopt(&mut self, number: u32, kind: Kind, parent: u32, extra: F::Extra) {
         let directory =
             (kind == Kind::Directory).then(|| Box::new(Directory::new(self.format.style())));
@@ -82,7 +82,7 @@ impl<F: Format> Tree<F> {
         self.inodes.get(&object.0).ok_or_else(|| missing(object))
     }
 
-    /// The inode and its format, both to be changed.
+    /// Returns the format and the inode, both mutable.
     fn parts(&mut self, object: Object) -> Result<(&mut F, &mut Inode<F::Extra>), FileError> {
         let inode = self
             .inodes
@@ -99,7 +99,7 @@ impl<F: Format> Tree<F> {
         }
     }
 
-    /// The page of the device that the object's inode is on is read and changed.
+    /// Reports that the page of the object's inode is read and changed.
     fn change_inode(&self, object: Object, touches: &mut Touches) {
         if let Some(inode) = self.inodes.get(&object.0) {
             touches.change(self.format.inode_page(object.0, inode));
@@ -112,8 +112,7 @@ impl<F: Format> Tree<F> {
         }
     }
 
-    /// What an operation has done since `mark` joins the running transaction.
-    /// Makes a change, all that it touches one of the running transaction.
+    /// Executes `change`, and adds the touched pages to the running transaction.
     fn logged<T>(
         &mut self,
         caller: Caller,
@@ -124,7 +123,7 @@ impl<F: Format> Tree<F> {
         if self.journal.is_none() {
             return change(self, touches);
         }
-        // The journal looks, whoever else does.
+        // The journal needs the touches even if the caller does not.
         let unread = touches.set_unread(false);
         let changed = change(self, touches);
         touches.set_unread(unread);
@@ -142,7 +141,7 @@ impl<F: Format> Tree<F> {
     }
 }
 
-/// The error for a number that no object has.
+/// Returns the error for an unknown object.
 fn missing(object: Object) -> FileError {
     FileError::NotFound(format!("object {}", object.0))
 }
@@ -350,7 +349,8 @@ impl<F: Format> FileSystem for Tree<F> {
             if format.keeps_room(inode) {
                 return Ok(());
             }
-            // What was promised behind the end is not needed.
+            // The promise of room behind the end is withdrawn, because the file does not grow
+            // further.
             let delayed = inode.delayed.total();
             inode.delayed.remove(inode.pages()..u64::MAX);
             let given_up = delayed - inode.delayed.total();
@@ -416,7 +416,7 @@ impl<F: Format> FileSystem for Tree<F> {
         plan.data.push(file);
         match &mut self.journal {
             None => {
-                // The blocks of the file's mapping, then its inode (`ext2_sync_file`:
+                // First the mapping blocks of the file, then its inode (`ext2_sync_file`:
                 // `sync_mapping_buffers`, `ext2_sync_inode`).
                 plan.in_place.extend(self.format.mapping(inode));
                 let page = self.format.inode_page(file.0, inode);
@@ -440,7 +440,7 @@ impl<F: Format> FileSystem for Tree<F> {
     }
 }
 
-/// Where each of `range` is: on the device, delayed, or nowhere.
+/// Appends the places of `range`: on the device, delayed, or hole.
 fn map_range<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<Mapped>) {
     let mut at = range.start;
     for piece in &inode.map.pieces()[inode.map.index_from(range.start)..] {
@@ -465,7 +465,7 @@ fn map_range<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<Mapped>) {
     unplaced(inode, at..range.end, out);
 }
 
-/// Pages that have no place: delayed ones and holes.
+/// Appends pages without a place: delayed pages and holes.
 fn unplaced<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<Mapped>) {
     let mut push = |range: Range<u64>, place| {
         if !range.is_empty() {

@@ -1,6 +1,6 @@
-//! XFS, as of Linux 2.6.24 and as of today (fs/xfs).
+//! XFS of Linux 2.6.24 and of today (fs/xfs).
 //!
-//! | what | from |
+//! | model | from |
 //! |---|---|
 //! | allocation groups; a log in the middle one | `mkfs.xfs` |
 //! | directories to groups in turn, files to their directory's | `xfs_ialloc_ag_select`, `xfs_ialloc_next_ag` |
@@ -13,9 +13,9 @@
 //! | pages around a dirty one written with it | `xfs_cluster_write` |
 //! | the log | `journal.rs` |
 //!
-//! Left out: the growth of the free-space and inode B-trees beyond a block each, and
-//! their free list; `inode32` on devices beyond 1 TiB; real-time devices, quotas,
-//! reflinks, extended attributes, hard links.
+//! Not modelled: the growth of the free-space and inode B-trees beyond one block each, and their
+//! free list; `inode32` on devices beyond 1 TiB; real-time devices, quotas, reflinks, extended
+//! attributes, hard links.
 
 mod inodes;
 mod space;
@@ -37,50 +37,51 @@ use serde::{Deserialize, Serialize};
 use space::{Space, Wish};
 use std::ops::Range;
 
-/// For the registry.
+/// One-line summary for the registry.
 pub(crate) const SUMMARY: &str =
     "XFS of Linux 2.6.24 or today: allocation groups, delayed allocation, room ahead, a log";
 
-/// Pages that `allocsize` is when not said (`XFS_WRITEIO_LOG_LARGE`: 64 KiB).
+/// Default of `allocsize` in pages (`XFS_WRITEIO_LOG_LARGE`: 64 KiB).
 const AHEAD: u64 = 16;
-/// The longest extent, in blocks: 21 bits (`MAXEXTLEN`).
+/// Longest extent in blocks: 21 bits (`MAXEXTLEN`).
 const EXTENT_MAX: u64 = (1 << 21) - 1;
-/// Pages of the largest file: 8 EiB.
+/// Largest file in pages: 8 EiB.
 const PAGES_MAX: u64 = 1 << 51;
-/// Pages that are looked at behind a dirty one to be written with it: all that a
-/// delayed run has, in requests of up to 1 MiB each.
+/// Largest number of pages written together with a dirty page: a whole delayed run is written, in
+/// requests of up to 1 MiB each.
 const CLUSTER: u64 = 256;
 
 /// The keys of XFS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Whose rules: for room ahead, the log, inodes. "2.6.24" unless said.
+    /// Kernel whose rules hold for room ahead, log and inodes. Default "2.6.24".
     pub kernel: Kernel,
-    /// Allocation groups (`mkfs.xfs -d agcount`). Unless said 4, of at most 1 TiB
-    /// each; on a striped device 8 to 32, by size.
+    /// Number of allocation groups (`mkfs.xfs -d agcount`). Default 4, each of at most 1 TiB; on a
+    /// striped device 8 to 32, by size.
     pub agcount: Option<u32>,
-    /// Bytes of the log (`mkfs.xfs -l size`). Unless said a 2048th of the device, at
-    /// least 10 MiB (today 64 MiB), at most 128 MiB (today 2 GiB).
+    /// Size of the log (`mkfs.xfs -l size`). Default a 2048th of the device, at least 10 MiB (today
+    /// 64 MiB), at most 128 MiB (today 2 GiB).
     pub log_size: Option<Bytes>,
-    /// Stripe unit (`mkfs.xfs -d su`). Unless said the device's, if it is striped.
+    /// Stripe unit (`mkfs.xfs -d su`). Default: the stripe unit of the device, if the device is
+    /// striped.
     pub su: Option<Bytes>,
-    /// Stripe units of a whole stripe (`mkfs.xfs -d sw`). Unless said the device's.
+    /// Number of stripe units in a whole stripe (`mkfs.xfs -d sw`). Default: the number of the
+    /// device.
     pub sw: Option<u32>,
-    /// Room beyond the end of a file that grows (mount option `allocsize`). Unless
-    /// said 64 KiB in 2.6.24, and today as much as the file has.
+    /// Room beyond the end of a growing file (mount option `allocsize`). Default 64 KiB in 2.6.24;
+    /// today as much as the file has.
     pub allocsize: Option<Bytes>,
 }
 
-/// Whose rules hold.
+/// Kernel whose rules hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Kernel {
-    /// Inodes of 256 bytes, 64 KiB of room ahead, each change logged anew.
+    /// Inodes of 256 bytes, room ahead of 64 KiB, each change logged anew.
     #[default]
     #[serde(rename = "2.6.24")]
     Old,
-    /// Linux 6.x: inodes of 512 bytes, room ahead by the file's length, delayed
-    /// logging.
+    /// Linux 6.x: inodes of 512 bytes, room ahead by the file's length, delayed logging.
     #[serde(rename = "today")]
     Today,
 }
@@ -103,12 +104,14 @@ impl Kernel {
         if self == Kernel::Old { 256 } else { 512 }
     }
 
-    /// Headers, roots of three B-trees (today five) and four blocks of the free list.
+    /// Returns the number of fixed blocks at the beginning of a group: headers, roots of three
+    /// B-trees (today five) and four blocks of the free list.
     fn fixed_blocks(self) -> u64 {
         if self == Kernel::Old { 8 } else { 10 }
     }
 
-    /// Bytes of an inode for extents or names: less its core (`XFS_LITINO`).
+    /// Returns the bytes of an inode that hold extents or names: its size less the core
+    /// (`XFS_LITINO`).
     fn literal_bytes(self) -> u64 {
         if self == Kernel::Old { 156 } else { 336 }
     }
@@ -123,7 +126,7 @@ impl Kernel {
     }
 }
 
-/// Stripes in pages; 0 where there are none.
+/// Stripe unit and stripe width in pages; 0 without striping.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Align {
     unit: u64,
@@ -135,7 +138,8 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     site.refuse_tracks("xfs")?;
     let align = config.align(site)?;
     let pages = site.pages();
-    // 16 MiB (`XFS_MIN_DATA_BLOCKS` and its log), 300 MiB with xfsprogs from 5.19 on.
+    // Smallest device: 16 MiB (`XFS_MIN_DATA_BLOCKS` and its log), 300 MiB with xfsprogs from 5.19
+    // on.
     let least = if config.kernel == Kernel::Old {
         16 << 8
     } else {
@@ -165,10 +169,12 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     };
     let root = format.inodes.first(&mut format.space).ok_or(no_space(8))?;
     let layout = Layout::Changes {
+        // 32 KiB, the default of `logbsize`.
         record: 64,
         bytes: 256,
         each: config.kernel == Kernel::Old,
     };
+    // 30 s is the default of `fs.xfs.xfssyncd_centisecs`.
     let journal = Journal::new(vec![area], layout, Duration::from_secs(30));
     let extra = format.extra(root);
     Ok(Box::new(Tree::new(format, extra, Some(journal))))
@@ -207,7 +213,7 @@ impl Config {
         })
     }
 
-    /// `calc_default_ag_geometry`.
+    /// Returns the number of allocation groups (`calc_default_ag_geometry`).
     fn groups(&self, pages: u64, align: Align) -> Result<u32, ConfigError> {
         const GIB: u64 = 1 << 18;
         let least = pages.div_ceil(1024 * GIB).max(1);
@@ -231,14 +237,13 @@ impl Config {
     }
 }
 
-/// What XFS keeps of an inode.
+/// State of an inode, specific to XFS.
 #[derive(Debug)]
 pub(crate) struct Extra {
-    /// The page that it is on.
+    /// Page that holds the inode.
     page: u64,
     nodes: Nodes,
-    /// Whether room behind the end was given back at a close already
-    /// (`XFS_EOFBLOCKS_RELEASED`).
+    /// True if a close has freed the room behind the end before (`XFS_EOFBLOCKS_RELEASED`).
     trimmed: bool,
 }
 
@@ -252,7 +257,7 @@ struct Xfs {
 
 impl Xfs {
     fn extra(&self, number: u32) -> Extra {
-        // 16 bytes an extent; a block has 24 bytes of header (72 today).
+        // An extent takes 16 bytes. A block has a header of 24 bytes (72 today).
         let fan = Fan {
             inode: self.config.kernel.literal_bytes() / 16,
             block: 251,
@@ -265,12 +270,13 @@ impl Xfs {
         }
     }
 
-    /// Where `pages` should go.
+    /// Returns the preferred place of `pages`.
     fn wish(&self, inode: &Inode<Extra>, pages: &Range<u64>) -> Wish {
         let length = (pages.end - pages.start).min(EXTENT_MAX);
         let data = inode.kind == Kind::File;
-        // Behind what lies before (`xfs_bmap_adjacent`); a hole is left out where it is
-        // short beside what is written (`XFS_ALLOC_GAP_UNITS`).
+        // The target continues the pages before (`xfs_bmap_adjacent`). A hole in between is kept
+        // free on the device only if the hole is short compared with the written length
+        // (`XFS_ALLOC_GAP_UNITS`).
         let before = inode.map.before(pages.start);
         let target = match before {
             Some((last, block)) => {
@@ -279,8 +285,7 @@ impl Xfs {
             }
             None => inode.extra.page,
         };
-        // At the end of a file, a new stripe unit is begun where the old end is not
-        // continued.
+        // If the data cannot continue the old end of the file, it begins at a stripe unit.
         let align = if data && length >= self.align.unit {
             self.align.unit
         } else {
@@ -327,8 +332,8 @@ impl Xfs {
         }
     }
 
-    /// Pages that are contiguous in the file before `page`, delayed or placed: what
-    /// the room ahead grows with (`xfs_iomap_prealloc_size`).
+    /// Returns the number of contiguous pages in front of `page`, delayed or placed. The room ahead
+    /// grows with this number (`xfs_iomap_prealloc_size`).
     fn before(&self, inode: &Inode<Extra>, page: u64) -> u64 {
         let Some(last) = page.checked_sub(1) else {
             return 0;
@@ -394,7 +399,7 @@ impl Format for Xfs {
         inode.extra.nodes.blocks().collect()
     }
 
-    /// Placed pages behind a file's end belong to its extents.
+    /// Returns 0, because placed pages behind a file's end belong to its extents.
     fn set_aside(&self, _number: u32, _inode: &Inode<Extra>) -> u64 {
         0
     }
@@ -482,9 +487,9 @@ impl Format for Xfs {
         inode.extra.nodes.walk(&inode.map, pages, touches);
     }
 
-    /// Room behind the end is given back (`xfs_free_eofblocks`): in 2.6.24 at each last
-    /// close, today at the first, so that files that are opened again and again to be
-    /// appended to keep theirs (`xfs_file_release` of 6.12).
+    /// Frees the room behind the end (`xfs_free_eofblocks`). 2.6.24 frees it at each last close.
+    /// Today only the first close frees it, so that a file opened again and again for appends keeps
+    /// its room (`xfs_file_release` of 6.12).
     fn close(&mut self, number: u32, inode: &mut Inode<Extra>, touches: &mut Touches) {
         inode.extra.trimmed = self.config.kernel == Kernel::Today;
         if inode.map.end() > inode.pages() {
@@ -519,9 +524,13 @@ impl Format for Xfs {
                 last - last % unit + unit
             }
             (Kernel::Today, Some(fixed)) => last - last % fixed + fixed,
-            // Nothing for small files.
+            // Files below `allocsize` get no room ahead, because this is probably their only write
+            // (`xfs_iomap_prealloc_size`).
             (Kernel::Today, None) if inode.pages() < AHEAD => pages.end,
             (Kernel::Today, None) => {
+                // Twice the preceding extent, rounded down to a power of two
+                // (`xfs_iomap_prealloc_size`). The limit is 2^20 blocks, because `EXTENT_MAX` is
+                // just below 2^21.
                 let doubled = 2 * self.before(inode, pages.start);
                 let room = if doubled == 0 {
                     AHEAD
@@ -544,12 +553,12 @@ impl Format for Xfs {
         pages.end..end.clamp(pages.end, PAGES_MAX)
     }
 
-    /// The whole delayed run.
+    /// Returns the whole delayed run.
     fn batch(&self, run: Range<u64>, _asked: Range<u64>) -> Range<u64> {
         run
     }
 
-    /// Dirty pages behind it, to the end of the extent, delayed or not
+    /// Returns `page` and the pages behind it up to the end of the extent, delayed or placed
     /// (`xfs_cluster_write`).
     fn cluster(&self, inode: &Inode<Extra>, page: u64) -> Range<u64> {
         match inode.delayed.run_at(page) {

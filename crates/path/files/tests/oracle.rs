@@ -1,12 +1,12 @@
-//! The real thing: the same operations on file systems of the kernel, and on ours.
+//! Comparison with the kernel: the same operations on its file systems and on ours.
 //!
-//! `cargo test -p fullstroke-files --test oracle -- --nocapture` prints how both lay
-//! the files out. Where the host cannot mount, it says so and passes.
+//! `cargo test -p fullstroke-files --test oracle -- --nocapture` prints the fragmentation of both
+//! layouts. If the host cannot mount, the test says so and passes.
 //!
-//! The kernel draws by chance and writes back on several processors, so that files do
-//! not lie on the same blocks; what is compared is how they lie on the whole.
+//! The kernel makes random choices and writes back on several processors, so the files do not lie
+//! on the same blocks. The test therefore compares statistics of the layout.
 
-// Not part of the policies: it opens files and runs programs.
+// The lint policy does not apply here: the test opens files and runs programs.
 #![allow(clippy::disallowed_methods)]
 
 use fullstroke_contract::registry::Keys;
@@ -23,7 +23,7 @@ use std::process::Command;
 
 /// 1 GiB: eight block groups, four allocation groups.
 const DEVICE_BYTES: u64 = 1 << 30;
-/// As [`Player`] writes.
+/// Bytes of one `write` call, as in [`Player`].
 const WRITE_BYTES: usize = 128 << 10;
 
 const SCRIPTS: [(&str, &str); 3] = [
@@ -38,7 +38,7 @@ const SCRIPTS: [(&str, &str); 3] = [
     ),
 ];
 
-/// A kind of file system, how the real one is made, and the keys of ours.
+/// A kind of file system: the command that makes the real one, and the keys of ours.
 struct Pair {
     kind: &'static str,
     make: &'static [&'static str],
@@ -47,7 +47,7 @@ struct Pair {
 
 fn pairs() -> [Pair; 3] {
     [
-        // Most distributions mount ext2 by the ext4 driver.
+        // Most distributions mount ext2 with the ext4 driver.
         Pair {
             kind: "ext2",
             make: &[
@@ -68,7 +68,7 @@ fn pairs() -> [Pair; 3] {
     ]
 }
 
-/// What a program prints; its error if it does not succeed.
+/// Returns the output of a program, or its error output if the program fails.
 fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new(program);
     command.args(arguments).env("LC_ALL", "C");
@@ -87,14 +87,14 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// A file system of the kernel on a loop device. Dropping it unmounts it.
+/// A file system of the kernel on a loop device. Drop unmounts the file system.
 struct Mounted {
     at: PathBuf,
     _folder: tempfile::TempDir,
 }
 
 impl Mounted {
-    /// Why it cannot be had, if it cannot.
+    /// Makes and mounts the file system. Returns the reason if this is impossible.
     fn new(pair: &Pair) -> Result<Mounted, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let image = folder.path().join("image");
@@ -161,12 +161,12 @@ impl Mounted {
             Step::Sync => run("sync", &["-f", &self.at.to_string_lossy()])
                 .map(drop)
                 .map_err(std::io::Error::other),
-            // Nothing here goes by the clock.
+            // No result here depends on time.
             Step::Sleep(_) => Ok(()),
         }
     }
 
-    /// Where all files lie, as `filefrag` tells.
+    /// Returns the layout of all files, from `filefrag`.
     fn laid_out(&self) -> Vec<Laid> {
         let mut files = Vec::new();
         let mut waiting = vec![self.at.clone()];
@@ -221,7 +221,7 @@ fn fill(file: &mut File, bytes: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A line of `filefrag -v`: `  0:        0..      15:      34816..     34831:     16: …`.
+/// Parses a line of `filefrag -v`: `  0:        0..      15:      34816..     34831:     16: …`.
 fn fragment(line: &str) -> Option<Fragment> {
     let mut parts = line.split(':');
     parts.next()?.trim().parse::<u64>().ok()?;
@@ -232,7 +232,7 @@ fn fragment(line: &str) -> Option<Fragment> {
     Some(Fragment { page, block, pages })
 }
 
-/// The same script on ours.
+/// Executes the same script on our file system.
 fn ours(pair: &Pair, script: &Script) -> (Vec<Laid>, u64) {
     let keys: Keys = pair.keys.as_object().cloned().unwrap();
     let site = Site {
@@ -296,11 +296,11 @@ fn files_lie_as_the_kernel_lays_them() {
     assert_eq!(differences, [] as [String; 0]);
 }
 
-/// What differs by more than it may. Files and pages are the same; pages that follow
-/// their predecessor differ by at most two in a hundred, extents of a file by at most
-/// a third or a fifth of an extent. The spread over groups depends on what the kernel
-/// draws by chance for directories: the fullest group's share may differ by 0.3, the
-/// groups that a file lies in by half a group.
+/// Returns the differences that exceed the tolerances. Numbers of files and pages must be equal.
+/// The share of pages that follow their predecessor may differ by 0.02. The number of extents of a
+/// file may differ by a third, or by 0.2 if that is more. The spread over groups depends on the
+/// kernel's random choice of groups for directories. So the fullest group's share may differ by
+/// 0.3, and the number of groups of a file by 0.5.
 fn compare<'a>(
     real: &Fragmentation,
     model: &Fragmentation,

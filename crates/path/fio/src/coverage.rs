@@ -1,20 +1,20 @@
-//! Which blocks were used: fio's random map.
+//! Map of used blocks: fio's random map.
 //!
-//! A bit a block, and above it a bit for each full word, level upon level, so
-//! that the next free block is found in a few steps however full the map is.
+//! The lowest level has one bit for each block. Each higher level has one bit for each full word of
+//! the level below. So the next free block is found in a few steps, even if the map is almost full.
 
 const WORD: u64 = 64;
 
-/// The map. Bits behind the last block count as used.
+/// Map of used blocks. Bits behind the last block count as used.
 #[derive(Clone, Debug)]
 pub(crate) struct Coverage {
     blocks: u64,
-    /// From the blocks up; a set bit is used, or full.
+    /// Levels from the blocks upwards. A set bit means used, or full.
     levels: Vec<Vec<u64>>,
 }
 
 impl Coverage {
-    /// A map of `blocks` free blocks, at least one.
+    /// Makes a map of `blocks` free blocks, at least one.
     pub(crate) fn new(blocks: u64) -> Coverage {
         let mut levels = Vec::new();
         let mut bits = blocks.max(1);
@@ -30,7 +30,7 @@ impl Coverage {
         coverage
     }
 
-    /// All blocks are free again.
+    /// Marks all blocks as free.
     pub(crate) fn clear(&mut self) {
         let mut bits = self.blocks;
         for level in &mut self.levels {
@@ -43,8 +43,8 @@ impl Coverage {
         }
     }
 
-    /// The first free block from `block` on, or from the beginning where there
-    /// is none behind it; `None` where none is free.
+    /// Returns the first free block from `block` on, else the first free block of the map; `None`
+    /// if no block is free.
     pub(crate) fn next_free(&self, block: u64) -> Option<u64> {
         self.free_from(block).or_else(|| self.free_from(0))
     }
@@ -63,7 +63,7 @@ impl Coverage {
         None
     }
 
-    /// The first free block below bit `found` of level `height`.
+    /// Returns the first free block below bit `found` of level `height`.
     fn descend(&self, height: usize, found: u64) -> u64 {
         self.levels[..height]
             .iter()
@@ -73,8 +73,8 @@ impl Coverage {
             })
     }
 
-    /// Uses up to `count` blocks from `block`, which is free, until one that is
-    /// not; how many they are.
+    /// Marks up to `count` free blocks from `block` on as used, and stops at the first used block.
+    /// `block` must be free. Returns the number of blocks marked.
     pub(crate) fn take(&mut self, block: u64, count: u64) -> u64 {
         debug_assert!(
             block < self.blocks && count > 0,

@@ -1,17 +1,17 @@
-//! What can be wrong with a job file.
+//! Errors in job files.
 
 use std::fmt;
 
-/// An error in a job file: `file:line: option: what, and how to mend it`.
+/// An error in a job file, printed as `file:line: option: message`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FioError {
-    /// The file, as the caller named it.
+    /// Name of the file, as given by the caller.
     pub file: String,
-    /// The line, counted from 1, where one is to blame.
+    /// Line of the error, counted from 1; `None` if no single line is at fault.
     pub line: Option<usize>,
-    /// The option's name; empty if none is to blame.
+    /// Name of the option; empty if no option is at fault.
     pub option: String,
-    /// What was found, what was expected, and how to mend it.
+    /// Message: the text found, the text expected, and the remedy.
     pub message: String,
 }
 

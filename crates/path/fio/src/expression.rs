@@ -4,13 +4,13 @@
 
 use fullstroke_contract::{Reason, reason};
 
-/// Parentheses within each other; more would be no job file.
+/// Largest depth of nested parentheses. A deeper expression is not a job file.
 const DEPTH_MAX: usize = 32;
 
-/// The value of `text`, with suffixes turned into factors by `factor`.
+/// Returns the value of `text`. `factor` converts a suffix to a factor.
 ///
 /// # Errors
-/// What is missing or does not fit, in a few words.
+/// Returns a short description of the missing or unexpected part.
 pub(crate) fn evaluate(text: &str, factor: &dyn Fn(&str) -> Option<u64>) -> Result<u64, Reason> {
     let mut reader = Reader {
         rest: text,
@@ -127,7 +127,7 @@ fn too_large() -> Reason {
     Reason::new("a value is too large")
 }
 
-/// Splits `12k` into its digits' value and its suffix.
+/// Splits `12k` into the value of its digits and its suffix.
 pub(crate) fn split_number(text: &str) -> Option<(u64, &str)> {
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         return u64::from_str_radix(digits, 16)

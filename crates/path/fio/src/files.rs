@@ -1,7 +1,7 @@
-//! Jobs on files: a program whose processes are the clones of the jobs.
+//! Jobs on files: a program with one process for each clone of a job.
 //!
-//! The workers are those of a volume. Each has addresses of its own in which its
-//! files lie one behind another; what it issues there becomes a call.
+//! The workers are the same as for a volume. Each worker has its own address space, with its files
+//! one behind another. An I/O in this address space becomes a call on a file.
 
 use crate::ini::{Section, Setting};
 use crate::job::{Direction, Engine, FilesOfJob, Job, Work};
@@ -18,7 +18,7 @@ use fullstroke_programs::{Answer, Call, Fd, How, Laid, Next, Program, Report, Tu
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
 use std::collections::VecDeque;
 
-/// Whether a job can work on files.
+/// Checks that a job can work on files.
 pub(crate) fn check(set: &JobSet, job: &Job, section: &Section) -> Result<(), FioError> {
     let given = Given { set, section };
     given.check_options()?;
@@ -26,7 +26,7 @@ pub(crate) fn check(set: &JobSet, job: &Job, section: &Section) -> Result<(), Fi
     given.check_sizes(job)
 }
 
-/// The settings of a job's section, and where each stands.
+/// Settings of a job's section, with their lines.
 #[derive(Clone, Copy)]
 struct Given<'a> {
     set: &'a JobSet,
@@ -34,15 +34,16 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// The setting that counts: the last one of these names; those of `[global]` come first.
+    /// Returns the effective setting of these names. The last setting wins, and a job's own
+    /// settings win over `[global]`.
     fn find(&self, names: &[&str]) -> Option<&Setting> {
         let own = self.section.own.iter().rev();
         let mut all = own.chain(self.section.inherited.iter().rev());
         all.find(|setting| names.contains(&setting.option.as_str()))
     }
 
-    /// An error at the setting of these names; where there is none, at the section and the first
-    /// of the names.
+    /// Returns an error at the setting of these names. Without such a setting, the error is at the
+    /// section and names the first of `names`.
     fn error(&self, names: &[&str], message: impl Into<String>) -> FioError {
         let setting = self.find(names);
         let line = setting.map_or(self.section.line, |setting| setting.line);
@@ -50,7 +51,7 @@ impl Given<'_> {
         self.set.error(Some(line), option, message)
     }
 
-    /// Options that mean nothing on files have the value at which they do nothing.
+    /// Checks the options that are not simulated on files: only values without effect are accepted.
     fn check_options(&self) -> Result<(), FioError> {
         for entry in OPTIONS {
             let Some(files) = entry.files else { continue };
@@ -98,7 +99,8 @@ impl Given<'_> {
         Ok(())
     }
 
-    /// fio takes the size of files from `size` or `filesize`; a percentage is of a device.
+    /// Checks that `size` or `filesize` gives the size of the files, as in fio. A percentage is an
+    /// error, because it refers to a device.
     fn check_sizes(&self, job: &Job) -> Result<(), FioError> {
         match (job.size, job.file_size) {
             (Some(Amount::Percent(_)), _) => {
@@ -117,7 +119,7 @@ impl Given<'_> {
 }
 
 impl FilesOfJob {
-    /// Whether its options are those of a job on files.
+    /// Returns true if the options describe a job on files.
     fn are_named(&self) -> bool {
         let plain = self.names.iter().any(|name| !name.starts_with("/dev/"));
         self.directory.is_some() || plain || self.number.is_some_and(|number| number > 1)
@@ -131,7 +133,7 @@ impl FilesOfJob {
         }
     }
 
-    /// As fio calls them.
+    /// Returns the path of a file, named as by fio.
     fn path(&self, job: &str, clone: u32, file: u64) -> String {
         let name = match self.names.get(file as usize) {
             Some(name) => name.clone(),
@@ -148,24 +150,24 @@ impl FilesOfJob {
 }
 
 impl JobSet {
-    /// Whether its jobs work on files where there are some: one of them names a
-    /// directory, a file or how many files it has.
+    /// Returns true if the jobs work on files. This is so if a job names a directory or a file, or
+    /// sets a number of files above 1.
     pub fn is_of_files(&self) -> bool {
         self.jobs.iter().any(|job| job.files.are_named())
     }
 }
 
-/// Where a file of a worker lies, in bytes.
+/// Position of a file in the worker's address space.
 #[derive(Clone, Debug)]
 struct Place {
     path: String,
-    /// In the worker's addresses.
+    /// First byte in the worker's address space.
     start: u64,
     bytes: u64,
 }
 
-/// The lengths of the files of a job. As in fio, the first ones are a block longer where
-/// `size` does not divide.
+/// Returns the lengths of the job's files. If `size` is not divisible by the number of files, the
+/// first files are one block longer, as in fio.
 fn lengths(job: &Job) -> Result<Vec<u64>, Misfit> {
     let count = job.files.count();
     let offset = bytes(job.offset, 0);
@@ -189,7 +191,7 @@ fn lengths(job: &Job) -> Result<Vec<u64>, Misfit> {
     Ok((0..count).map(of).collect())
 }
 
-/// The files of a clone.
+/// Returns the files of a clone.
 fn places(job: &Job, clone: u32) -> Result<Vec<Place>, Misfit> {
     let mut start = 0u64;
     let lay = |(file, bytes): (usize, u64)| {
@@ -237,7 +239,7 @@ fn ground(job: &Job, clone: u32) -> Result<Ground, Misfit> {
     })
 }
 
-/// What a process does, by the index of the file.
+/// A call of a process. The number is the index of the file.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Open(usize),
@@ -253,13 +255,14 @@ struct Process {
     places: Vec<Place>,
     open: Vec<bool>,
     steps: VecDeque<Step>,
-    /// The request that its last step ends, and the bytes of the step under way.
+    /// `request` is the request that ends with the last step. `asked` is the length of the running
+    /// transfer in bytes.
     request: Option<u32>,
     asked: Option<u64>,
     ended: bool,
 }
 
-/// Jobs on files, as a program.
+/// Jobs on files as a program.
 pub struct FioProgram {
     set: JobSet,
     source: FioSource,
@@ -268,10 +271,10 @@ pub struct FioProgram {
 }
 
 impl FioProgram {
-    /// The program at its beginning. `requests` ends it after so many I/Os.
+    /// Makes the program. It ends after `requests` I/Os, if a number is given.
     ///
     /// # Errors
-    /// An option that is not simulated for jobs on files, and a size that holds no
+    /// Fails for an option that is not simulated for jobs on files, and for a size that holds no
     /// block.
     pub fn new(set: &JobSet, seed: Seed, requests: Option<u64>) -> Result<FioProgram, FioError> {
         if let Some(error) = &set.off_files {
@@ -294,14 +297,14 @@ impl FioProgram {
         })
     }
 
-    /// What it has counted so far: complete when the run is over.
+    /// Returns the results so far. They are complete when the run is over.
     pub fn results(&self) -> FioResults {
         self.source
             .results()
             .without_ignored(|name| !is_ignored(name))
     }
 
-    /// Requests of the workers become steps of their processes.
+    /// Converts requests of the workers into steps of their processes.
     fn collect(&mut self) {
         for request in self.out.requests() {
             let number = request.hints.process as usize - 1;
@@ -318,7 +321,7 @@ impl FioProgram {
         }
     }
 
-    /// The call under way has ended.
+    /// Handles the answer to a call.
     fn heed(&mut self, now: Time, number: usize, answer: &Answer) -> Result<(), SourceError> {
         let process = &mut self.processes[number];
         let bytes = answer.result.as_ref().map_err(|error| {
@@ -437,7 +440,8 @@ impl Program for FioProgram {
         self.processes.len() as u32
     }
 
-    /// What is read or overwritten is there; what is only written has its directory.
+    /// Returns the files and directories that exist before the run: files that a job reads or
+    /// overwrites, and the directories of all jobs.
     fn laid_out(&self) -> Vec<Laid> {
         let jobs = self
             .set
@@ -492,7 +496,7 @@ impl Program for FioProgram {
         }
     }
 
-    /// fio's own words.
+    /// Returns the report in fio's format.
     fn report(&self) -> Report {
         let results = self.results();
         let mut report = results.report(Vec::new(), Duration::ZERO);
@@ -508,7 +512,7 @@ impl Program for FioProgram {
     }
 }
 
-/// Whether an option means nothing to jobs on files either.
+/// Returns true if an option has no effect on jobs on files either.
 fn is_ignored(option: &str) -> bool {
     find(option).is_none_or(|entry| {
         entry.files.is_none() && !matches!(entry.treatment, Treatment::OnFiles(..))

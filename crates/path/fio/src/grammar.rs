@@ -1,10 +1,10 @@
-//! Values with a grammar of their own.
+//! Values with their own grammar.
 
 use crate::job::Distribution;
 use crate::units::{Amount, amount, each_direction, integer};
 use fullstroke_contract::{Reason, reason};
 
-/// 1000 or 1024.
+/// Parses `kb_base`: 1000 or 1024.
 pub(crate) fn kb_base(text: &str) -> Result<u64, Reason> {
     match text {
         "1000" => Ok(1000),
@@ -13,7 +13,7 @@ pub(crate) fn kb_base(text: &str) -> Result<u64, Reason> {
     }
 }
 
-/// A whole number that may be negative.
+/// Parses a whole number that may be negative.
 pub(crate) fn signed(text: &str, kb_base: u64) -> Result<i64, Reason> {
     let (digits, negative) = text
         .strip_prefix('-')
@@ -24,12 +24,12 @@ pub(crate) fn signed(text: &str, kb_base: u64) -> Result<i64, Reason> {
     Ok(if negative { -number } else { number })
 }
 
-/// Sizes of one direction that a split may have, as in fio.
+/// Largest number of sizes for one direction in a split, as in fio.
 const PARTS_MAX: usize = 64;
-/// Zones of one direction that a distribution may have, as in fio.
+/// Largest number of zones for one direction in a distribution, as in fio.
 const ZONES_MAX: usize = 256;
 
-/// `4k/10:64k/90`: sizes with percentages. Those without one share the rest.
+/// Parses `4k/10:64k/90`: sizes with percentages. Sizes without a percentage share the rest.
 pub(crate) fn split(text: &str, kb_base: u64) -> Result<Vec<(u64, u8)>, Reason> {
     let mut parts: Vec<(u64, Option<u64>)> = Vec::new();
     for part in text.split(':') {
@@ -63,8 +63,8 @@ pub(crate) fn split(text: &str, kb_base: u64) -> Result<Vec<(u64, u8)>, Reason> 
             "the percentages add up to {said}; expected at most 100"
         ));
     }
-    // What no part asks for goes to the parts without a percentage; where there
-    // is none, fio 3.33 lets the largest size take it.
+    // The remaining percentage goes to the parts without a percentage. If there is none, the
+    // largest size takes the rest, as in fio 3.33.
     parts.sort_by_key(|(size, _)| *size);
     let rest = 100 - said;
     let last = parts.len() - 1;
@@ -82,9 +82,9 @@ pub(crate) fn split(text: &str, kb_base: u64) -> Result<Vec<(u64, u8)>, Reason> 
     Ok(parts.into_iter().enumerate().map(share).collect())
 }
 
-/// `random`, `zipf:1.2:0.25`, `zoned:60/10:40/90` and the others.
+/// Parses a distribution: `random`, `zipf:1.2:0.25`, `zoned:60/10:40/90` and others.
 pub(crate) fn distribution(text: &str, kb_base: u64) -> Result<Distribution, Reason> {
-    // HOWTO writes `zoned_abs=`, the program takes `:`.
+    // fio's HOWTO writes `zoned_abs=`, but the program expects `:`.
     let (name, rest) = text
         .split_once([':', '='])
         .map_or((text, None), |(name, rest)| (name, Some(rest)));
@@ -127,7 +127,7 @@ pub(crate) fn distribution(text: &str, kb_base: u64) -> Result<Distribution, Rea
     }
 }
 
-/// `shape[:center]`.
+/// Parses `shape[:center]`.
 fn shape(rest: Option<&str>, unless_said: f64) -> Result<(f64, Option<f64>), Reason> {
     let Some(rest) = rest else {
         return Ok((unless_said, None));
@@ -149,7 +149,7 @@ fn shape(rest: Option<&str>, unless_said: f64) -> Result<(f64, Option<f64>), Rea
     Ok((number(shape)?, center))
 }
 
-/// `60/10:40/90`: percent of the accesses, and percent or size of the zone.
+/// Parses `60/10:40/90`: percentage of the accesses, and percentage or size of the zone.
 fn zones(text: &str, absolute: bool, kb_base: u64) -> Result<Distribution, Reason> {
     let zone = |part: &str| {
         let wrong = || reason!("found `{part}`; expected percent/zone, as in 60/10");
@@ -203,10 +203,10 @@ fn zones(text: &str, absolute: bool, kb_base: u64) -> Result<Distribution, Reaso
     ))
 }
 
-/// Percentiles that fio reports at most.
+/// Largest number of percentiles that fio reports.
 const PERCENTILES_MAX: usize = 20;
 
-/// `50:99:99.9`.
+/// Parses `50:99:99.9`.
 pub(crate) fn percentiles(text: &str) -> Result<Vec<f64>, Reason> {
     let number = |part: &str| match part.trim().parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent),

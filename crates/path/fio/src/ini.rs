@@ -1,38 +1,38 @@
-//! The outer form of a job file: sections, settings, comments, variables.
+//! Syntax of a job file: sections, settings, comments, variables.
 //!
-//! Observed with fio 3.33: `;` and `#` begin a comment anywhere in a line; a
-//! setting before the first section is an error; a `[global]` section applies
-//! to the jobs behind it, and several add up.
+//! Observed with fio 3.33: `;` and `#` begin a comment anywhere in a line. A setting before the
+//! first section is an error. A `[global]` section applies to the following jobs, and several
+//! `[global]` sections add up.
 
 use crate::FioError;
 use std::collections::BTreeMap;
 
-/// One `option=value`, or an option alone.
+/// One `option=value`, or an option without a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     pub(crate) option: String,
-    /// `None` where no `=` stands.
+    /// Value of the option; `None` without `=`.
     pub(crate) value: Option<String>,
     pub(crate) line: usize,
 }
 
-/// One `[section]` that describes a job.
+/// A `[section]` that describes a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Section {
     pub(crate) name: String,
     pub(crate) line: usize,
-    /// The settings of the `[global]` sections above.
+    /// Settings of the `[global]` sections above.
     pub(crate) inherited: Vec<Setting>,
-    /// Its own.
+    /// Settings of the section itself.
     pub(crate) own: Vec<Setting>,
 }
 
-/// A larger file is not a job file.
+/// Largest size in bytes. A larger file is not a job file.
 const BYTES_MAX: usize = 1 << 20;
 const GLOBAL: &str = "global";
 
-/// The jobs of `text`, in order. `${NAME}` in a value becomes the variable of
-/// that name, and nothing where there is none.
+/// Returns the jobs of `text`, in order. `${NAME}` in a value is replaced by the variable of that
+/// name, or by nothing if the variable is not set.
 pub(crate) fn sections(
     file: &str,
     text: &str,
@@ -87,12 +87,12 @@ pub(crate) fn sections(
     Ok(sections.jobs)
 }
 
-/// The sections of a file so far.
+/// Sections read so far.
 #[derive(Default)]
 struct Sections {
     global: Vec<Setting>,
     jobs: Vec<Section>,
-    /// Whether the newest section is `[global]`; `None` before the first.
+    /// True if the current section is `[global]`; `None` before the first section.
     in_global: Option<bool>,
 }
 
@@ -109,7 +109,8 @@ impl Sections {
         }
     }
 
-    /// Adds a setting to the newest section; gives it back where there is none.
+    /// Adds a setting to the current section. Returns the setting as an error if there is no
+    /// section.
     fn add(&mut self, setting: Setting) -> Result<(), Setting> {
         match (self.in_global, self.jobs.last_mut()) {
             (Some(true), _) => self.global.push(setting),
@@ -120,7 +121,7 @@ impl Sections {
     }
 }
 
-/// A line that is a setting; variables in its value are replaced.
+/// Parses a line with a setting, and replaces the variables in its value.
 fn setting(content: &str, line: usize, environment: &BTreeMap<String, String>) -> Setting {
     let (option, value) = match content.split_once('=') {
         Some((option, value)) => (option.trim(), Some(expand(value.trim(), environment))),
@@ -133,8 +134,7 @@ fn setting(content: &str, line: usize, environment: &BTreeMap<String, String>) -
     }
 }
 
-/// `value` with every `${NAME}` replaced. What a variable holds is not expanded
-/// again.
+/// Replaces every `${NAME}` in `value`. The content of a variable is not expanded again.
 fn expand(value: &str, environment: &BTreeMap<String, String>) -> String {
     let mut expanded = String::with_capacity(value.len());
     let mut rest = value;

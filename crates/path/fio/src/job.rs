@@ -1,11 +1,11 @@
-//! What one job does, as read from its file.
+//! Description of one job, as read from its file.
 
 use crate::units::Amount;
 use fullstroke_contract::{Operation, PriorityClass};
 use fullstroke_units::Duration;
 
-/// fio keeps reads, writes and trims apart: an array over directions has them
-/// in this order.
+/// Direction of an I/O. fio separates reads, writes and trims; an array over directions has this
+/// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Read = 0,
@@ -29,11 +29,11 @@ impl Direction {
     }
 }
 
-/// Which directions a job goes.
+/// Directions of a job's I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     Only(Direction),
-    /// Reads and writes, drawn by `rwmixread`.
+    /// Reads and writes, chosen at random by `rwmixread`.
     Mixed,
     /// Each block is trimmed, then written.
     TrimThenWrite,
@@ -49,13 +49,13 @@ impl Work {
     }
 }
 
-/// Sizes of the blocks of one direction, in bytes.
+/// Block sizes of one direction, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Blocks {
-    /// Any number of bytes up to the second, as likely as any other, rounded up
-    /// to a multiple of the first, but not beyond the second.
+    /// Uniform distribution: a number of bytes up to the second value, rounded up to a multiple of
+    /// the first value, at most the second value.
     Range(u64, u64),
-    /// Sizes with their percentages, which add up to 100.
+    /// Sizes with percentages that add up to 100.
     Split(Vec<(u64, u8)>),
 }
 
@@ -75,55 +75,55 @@ impl Blocks {
     }
 }
 
-/// How the places of random I/O are drawn.
+/// Distribution of random offsets.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Distribution {
     Uniform,
-    /// Rank k with probability proportional to k^-theta.
+    /// Rank k has a probability proportional to k^-theta.
     Zipf {
         theta: f64,
         center: Option<f64>,
     },
-    /// Place (n - 1) u^(ln h / ln (1 - h)) for u uniform in 0 to 1.
+    /// Place (n - 1) u^(ln h / ln (1 - h)), with u uniform from 0 to 1.
     Pareto {
         h: f64,
         center: Option<f64>,
     },
-    /// The mean of twelve uniform places, and a uniform deviation of `percent`.
+    /// Mean of twelve uniform places, plus a uniform deviation of `percent`.
     Normal {
         percent: f64,
         center: Option<f64>,
     },
-    /// By direction: percent of the accesses, and the zone's size.
+    /// Zones for each direction: percentage of the accesses, and size of the zone.
     Zoned([Vec<(u8, Amount)>; 3]),
 }
 
-/// What `rw=randread:8` does with the following I/O.
+/// Effect of `rw=randread:8` on the I/Os that follow a random offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sequencer {
     Sequential,
     Identical,
 }
 
-/// How the job hands its I/O down.
+/// Behaviour of the I/O engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
-    /// One at a time, whatever `iodepth` says.
+    /// One I/O at a time, whatever `iodepth` says.
     Synchronous,
-    /// Up to `iodepth`; a flush waits in the job.
+    /// Up to `iodepth` I/Os in flight. The job waits for each flush.
     Queued,
-    /// Up to `iodepth`; a flush is one of them.
+    /// Up to `iodepth` I/Os in flight. A flush counts as one of these.
     QueuedFlush,
 }
 
-/// What `thinktime_blocks` counts.
+/// Event that `thinktime_blocks` counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThinkAfter {
     Completed,
     Issued,
 }
 
-/// Which jobs end with the first one that ends.
+/// Jobs that end together with the first job that ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExitWhat {
     Group,
@@ -131,7 +131,7 @@ pub(crate) enum ExitWhat {
     Stonewall,
 }
 
-/// Which of its files a job turns to next.
+/// Order in which a job turns to its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     RoundRobin,
@@ -139,44 +139,44 @@ pub(crate) enum Service {
     Random,
 }
 
-/// The files of a job, where it works on files.
+/// Files of a job that works on files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FilesOfJob {
     pub(crate) directory: Option<String>,
     pub(crate) names: Vec<String>,
     pub(crate) number: Option<u64>,
     pub(crate) service: Service,
-    /// I/Os to a file before the next one's turn.
+    /// Number of I/Os to a file before the turn of the next file.
     pub(crate) service_ios: u64,
     pub(crate) overwrite: bool,
     pub(crate) create_on_open: bool,
 }
 
-/// One job: everything that its options say. Clones by `numjobs` share it.
+/// One job with all its options. The clones made by `numjobs` share the description.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Job {
     pub(crate) name: String,
     pub(crate) line: usize,
-    /// Its place in the file, from 0.
+    /// Position of the job in the file, from 0.
     pub(crate) place: usize,
-    /// The settings of its own section, as written, for reports.
+    /// Settings of the job's own section as written, for reports.
     pub(crate) options: Vec<(String, String)>,
     pub(crate) group: u32,
-    /// How many stonewalls stand before it.
+    /// Number of stonewalls before the job.
     pub(crate) stage: usize,
     pub(crate) clones: u32,
     pub(crate) group_reporting: bool,
     pub(crate) stonewall: bool,
     pub(crate) new_group: bool,
     pub(crate) wait_for: Option<String>,
-    /// The place of the job of that name.
+    /// Position of the job named by `wait_for`.
     pub(crate) waits_for: Option<usize>,
     pub(crate) exit_all: bool,
     pub(crate) exit_what: ExitWhat,
 
     pub(crate) work: Work,
     pub(crate) random: bool,
-    /// `rw=...:n`: a count for random I/O, bytes for sequential.
+    /// Number n in `rw=...:n`: a count of I/Os for random I/O, bytes for sequential I/O.
     pub(crate) modifier: i64,
     pub(crate) sequencer: Sequencer,
     pub(crate) read_percent: u64,
@@ -205,7 +205,7 @@ pub(crate) struct Job {
     pub(crate) reap_least: u32,
     pub(crate) offload: bool,
     pub(crate) durable_writes: bool,
-    /// Whether I/O passes the page cache by.
+    /// True if I/O bypasses the page cache.
     pub(crate) direct: bool,
     pub(crate) flush_every: u64,
     pub(crate) flush_at_end: bool,
@@ -233,7 +233,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// fio's defaults.
+    /// Makes a job with fio's defaults.
     #[expect(clippy::too_many_lines, reason = "a table: a default for each option")]
     pub(crate) fn new(name: &str, line: usize) -> Job {
         Job {
@@ -313,7 +313,7 @@ impl Job {
         }
     }
 
-    /// How many I/Os are kept in flight.
+    /// Returns the number of I/Os that the job keeps in flight.
     pub(crate) fn effective_depth(&self) -> u32 {
         if self.engine == Engine::Synchronous {
             1
@@ -322,7 +322,7 @@ impl Job {
         }
     }
 
-    /// The sizes of the directions that the job goes.
+    /// Returns the block sizes of the directions that the job uses.
     pub(crate) fn used_blocks(&self) -> impl Iterator<Item = &Blocks> {
         let goes = |direction: &Direction| self.work.goes(*direction);
         Direction::ALL
@@ -331,7 +331,7 @@ impl Job {
             .map(|direction| &self.blocks[direction as usize])
     }
 
-    /// The one size of all blocks, if there is one.
+    /// Returns the size of all blocks, if they have the same size.
     pub(crate) fn single_size(&self) -> Option<u64> {
         let smallest = self.used_blocks().map(Blocks::smallest).min()?;
         let largest = self.used_blocks().map(Blocks::largest).max()?;

@@ -1,7 +1,7 @@
-//! Results in the shape of `fio --output-format=json`.
+//! Results in the format of `fio --output-format=json`.
 //!
-//! Names and units are those of fio 3.33. What a simulation has none of is 0:
-//! submission takes no time, and there are no processors.
+//! Names and units are those of fio 3.33. Values that a simulation does not have are 0: submission
+//! takes no time, and no processors are simulated.
 
 use crate::FioReport;
 use crate::job::{Direction, Job};
@@ -12,8 +12,8 @@ use fullstroke_units::Duration;
 use serde_json::{Map, Value, json};
 
 impl FioReport {
-    /// The whole. `version` says which fullstroke it was. The times of day are
-    /// 0, so that a run repeats to the bit.
+    /// Returns the whole document. `version` is the version of fullstroke. Times of day are 0, so
+    /// that two runs with the same seed give the same bytes.
     pub fn json(&self, version: &str) -> Value {
         let mut whole = json!({
             "fio version": format!("fullstroke-{version}"),
@@ -34,7 +34,7 @@ impl FioReport {
         let mut value = json!({
             "jobname": job.name,
             "groupid": job.group,
-            // EIO, as from a device that lost data.
+            // 5 is EIO, the error of a device that lost data.
             "error": if tally.failed > 0 { 5 } else { 0 },
             "eta": 0,
             "elapsed": tally.elapsed.as_secs_f64().ceil() as u64,
@@ -88,7 +88,7 @@ impl FioReport {
             "bw_bytes": rate as u64,
             "bw": rate as u64 / 1024,
             "iops": per_s(lane.ios()),
-            // Rounded up, as by fio.
+            // fio rounds up too.
             "runtime": if went { tally.elapsed.as_nanos().div_ceil(1_000_000) } else { 0 },
             "total_ios": lane.ios(),
             "short_ios": 0,
@@ -119,7 +119,7 @@ impl FioReport {
         value
     }
 
-    /// KiB a second of all jobs of a group.
+    /// Returns the rate of all jobs of a group in KiB/s.
     fn group_rate(&self, group: u32, direction: Direction) -> f64 {
         let members = self.jobs.iter().filter(|result| result.job.group == group);
         members
@@ -151,13 +151,13 @@ fn percentiles(job: &Job, lane: &Lane) -> Value {
     Value::Object(each.collect())
 }
 
-/// Shares of all I/Os in percent: by depth, and by latency.
+/// Returns the shares of all I/Os in percent, by depth and by latency.
 fn distributions(tally: &Tally) -> [(&'static str, Value); 6] {
     let depths = ["1", "2", "4", "8", "16", "32", ">=64"].map(str::to_owned);
     let counts = ["0", "4", "8", "16", "32", "64", ">=64"].map(str::to_owned);
     let below = |bounds: &[u64]| bounds.iter().map(u64::to_string).collect::<Vec<String>>();
     let ios: u64 = tally.lanes.iter().map(Lane::ios).sum();
-    // I/Os are submitted and reaped one at a time: fio's class of 1 to 4.
+    // I/Os are submitted and reaped one at a time, so all belong to fio's class of 1 to 4.
     let singly = [0, ios, 0, 0, 0, 0, 0];
     let mut bounds_ms = below(&BINS_MS);
     bounds_ms.push(">=2000".to_owned());
@@ -174,7 +174,7 @@ fn distributions(tally: &Tally) -> [(&'static str, Value); 6] {
     ]
 }
 
-/// Each count as a percentage of `total`, by name.
+/// Returns each count as a percentage of `total`, by name.
 fn shares(names: &[String], counts: &[u64], total: u64) -> Value {
     let share = |(name, count): (&String, &u64)| {
         (
@@ -192,7 +192,7 @@ fn options(settings: &[(String, String)]) -> Value {
     Value::Object(each.collect::<Map<String, Value>>())
 }
 
-/// fio's view of a block device, of one drive.
+/// Returns the statistics of a drive, in fio's format for a block device.
 fn disk_util(name: &str, counts: &MemberStatistics, span: Duration) -> Value {
     let utilisation = counts.busy.as_secs_f64() / span.as_secs_f64().max(f64::MIN_POSITIVE);
     json!({

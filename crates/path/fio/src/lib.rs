@@ -1,37 +1,37 @@
-//! fio's job files as workloads, and results as fio prints them.
+//! fio's job files as workloads, and results in fio's formats.
 //!
-//! [`JobSet::parse`] reads a job file; [`FioSource`] issues its I/O to a volume
-//! in the order and time of fio; [`FioResults`] has what came out, for people
-//! or in the shape of `fio --output-format=json`. What an option means here is
-//! in one table, of which [`reference()`] is the page: options that would change
-//! the I/O and are not simulated are refused, by name.
+//! [`JobSet::parse`] reads a job file. [`FioSource`] issues its I/O to a volume in fio's order and
+//! at fio's times. [`FioResults`] holds the results, as text or in the format of `fio
+//! --output-format=json`. One table defines the meaning of every option, and [`reference()`] prints
+//! the table as a page. An option that would change the I/O but is not simulated is refused by
+//! name.
 //!
-//! Behaviour that fio's documentation leaves open was found by running fio
-//! 3.33: which addresses it issues (`write_iolog` with `ioengine=null`), when
-//! it pauses (`write_lat_log`), and what it accepts.
+//! fio's documentation leaves some behaviour open. This behaviour was found by experiments with fio
+//! 3.33: the addresses of its I/O (`write_iolog` with `ioengine=null`), the times of its pauses
+//! (`write_lat_log`), and the values that it accepts.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `ini.rs` | sections, settings, comments, variables |
 //! | `units.rs`, `expression.rs` | numbers with units, and arithmetic |
-//! | `table.rs` | every option, and what becomes of it |
-//! | `options.rs` | the page of that table |
-//! | `readers.rs`, `grammar.rs` | how the value of each is read |
-//! | `job.rs` | what a job does, as read |
+//! | `table.rs` | every option and its treatment |
+//! | `options.rs` | the reference page of the table |
+//! | `readers.rs`, `grammar.rs` | parsers for the values |
+//! | `job.rs` | the description of a job |
 //! | `parse.rs` | a job file as a whole |
-//! | `region.rs` | where a job works, and how much it does |
-//! | `offsets.rs` | where the next block lies |
-//! | `places.rs` | which of a job's files it lies in |
+//! | `region.rs` | the region of a job, and its amount of I/O |
+//! | `offsets.rs` | the offset of the next block |
+//! | `places.rs` | the file of the next block |
 //! | `files.rs` | jobs on files: a program |
-//! | `sizes.rs` | how large it is |
-//! | `permutation.rs`, `coverage.rs` | each block once |
+//! | `sizes.rs` | the size of the next block |
+//! | `permutation.rs`, `coverage.rs` | random order that uses each block once |
 //! | `skew.rs` | popular blocks |
 //! | `pace.rs`, `think.rs` | rates and pauses |
-//! | `progress.rs` | iterations, and when it is enough |
+//! | `progress.rs` | iterations, and the end of a job |
 //! | `worker.rs` | one clone of a job: fio's loop |
-//! | `source.rs` | all of them |
-//! | `tally.rs`, `results.rs` | what is counted |
-//! | `json.rs`, `render.rs` | how it is printed |
+//! | `source.rs` | all workers |
+//! | `tally.rs`, `results.rs` | statistics |
+//! | `json.rs`, `render.rs` | output formats |
 
 mod coverage;
 mod error;

@@ -1,4 +1,4 @@
-//! Where the next block of a worker lies.
+//! Offsets of a worker's blocks.
 
 use crate::coverage::Coverage;
 use crate::job::{Direction, Distribution, Job, Sequencer};
@@ -8,52 +8,52 @@ use crate::sizes::Sizes;
 use crate::skew::Skew;
 use fullstroke_units::Random;
 
-/// A run of bytes on the volume.
+/// A range of bytes on the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) start: u64,
     pub(crate) bytes: u64,
 }
 
-/// A random map of several sizes has at most so many blocks: 128 MiB of bits.
+/// Largest number of blocks in a random map for several sizes: 128 MiB of bits.
 const MAP_BLOCKS_MAX: u64 = 1 << 30;
 
-/// How random places are chosen.
+/// Method for the choice of random places.
 enum Chooser {
-    /// Any, again and again.
+    /// Any place; repetitions are possible.
     Free,
-    /// Each once, for one size of block.
+    /// Each place once, for blocks of one size.
     Once { order: Permutation, used: u64 },
-    /// Each once, for several sizes: the map counts blocks of `unit` bytes.
+    /// Each place once, for blocks of several sizes. The map counts blocks of `unit` bytes.
     Map { coverage: Coverage, unit: u64 },
-    /// Some more than others.
+    /// Popular and unpopular places, by direction.
     Skewed(Box<[Option<Skew>; 3]>),
 }
 
-/// The blocks of one worker, in order.
+/// Generator of one worker's blocks.
 pub(crate) struct Offsets {
     region: Region,
     random: bool,
     modifier: i64,
     sequencer: Sequencer,
     percentage_random: [u64; 3],
-    /// Begin anew when every place was used, or the end is reached.
+    /// True if the blocks begin again when every place was used, or at the end of the region.
     endless: bool,
     sizes: [Sizes; 3],
     alignment: [u64; 3],
     places: [u64; 3],
     chooser: Chooser,
-    /// Where the last block began and ended, relative to the region.
+    /// Beginning and end of the last block, relative to the region.
     last: [Option<(u64, u64)>; 3],
-    /// I/Os until the next random offset of `rw=rand...:n`.
+    /// Number of I/Os until the next random offset of `rw=rand...:n`.
     run: u64,
 }
 
 impl Offsets {
-    /// The blocks of `job` in `region`.
+    /// Makes the generator for `job` in `region`.
     ///
     /// # Errors
-    /// A random map that would be too large.
+    /// Fails if a random map would be too large.
     pub(crate) fn new(
         job: &Job,
         region: Region,
@@ -117,7 +117,7 @@ impl Offsets {
         })
     }
 
-    /// Begins again, as in the next loop of a job.
+    /// Begins again, as at the next loop of a job.
     pub(crate) fn restart(&mut self, random: &mut Random) {
         self.last = [None; 3];
         self.run = 0;
@@ -135,7 +135,7 @@ impl Offsets {
         }
     }
 
-    /// The next block; `None` where the region is done.
+    /// Returns the next block; `None` if the region is done.
     pub(crate) fn next(&mut self, direction: Direction, random: &mut Random) -> Option<Block> {
         let at = direction as usize;
         let (offset, drawn) = self.offset(at, random)?;
@@ -161,7 +161,7 @@ impl Offsets {
         })
     }
 
-    /// The offset, and whether it was drawn.
+    /// Returns the next offset, and true if the offset was drawn at random.
     fn offset(&mut self, at: usize, random: &mut Random) -> Option<(u64, bool)> {
         if !self.random {
             return self.sequential(at).map(|offset| (offset, false));
@@ -189,7 +189,7 @@ impl Offsets {
         self.drawn(at, random)
     }
 
-    /// Where the last block ended, and as much behind it as `rw=...:n` says.
+    /// Returns the end of the last block plus the skip of `rw=...:n`.
     fn sequential(&self, at: usize) -> Option<u64> {
         let Some((_, end)) = self.last[at] else {
             return Some(0);
@@ -240,7 +240,8 @@ impl Offsets {
     }
 }
 
-/// Like fio: alignments and distributions do without the map.
+/// Returns true if a job uses the random map. As in fio, jobs with an alignment or a distribution
+/// do not.
 fn uses_map(job: &Job) -> bool {
     job.random_map && job.alignment.is_none()
 }
@@ -272,7 +273,7 @@ mod tests {
         (offsets, random, job)
     }
 
-    /// Blocks of 4 KiB, as `start+length`.
+    /// Returns blocks in units of 4 KiB, as start and length.
     fn blocks(options: &str, count: usize) -> Vec<(u64, u64)> {
         let (mut offsets, mut random, job) = offsets(options, 1);
         let direction = Direction::ALL
@@ -392,7 +393,7 @@ mod tests {
                 "random_distribution=zoned_abs:50/40k:50/9m", "time_based\nruntime=1", "bs=4k,8k,16k",
             ]),
         ) {
-            // The number behind the colon counts bytes where I/O is sequential.
+            // For sequential I/O, the number behind the colon counts bytes.
             let rw = if rw.starts_with("rand") { rw } else { rw.replace(':', ":4k #") };
             let options = format!("rw={rw}\nsize={}\noffset={}\n{how}\n", size * 4096, offset * 4096);
             let (mut offsets, mut random, job) = offsets(&options, seed);
@@ -402,7 +403,8 @@ mod tests {
                 prop_assert!(block.start >= offset * 4096);
                 prop_assert!(block.start + block.bytes <= (offset + size) * 4096);
                 prop_assert!(block.bytes > 0 && block.bytes % 4096 == 0);
-                // What follows a drawn block begins where that one ended.
+                // Only a drawn block is aligned. A sequential block begins at the end of the block
+                // before.
                 let all_drawn = job.random && job.modifier <= 1;
                 let alignment = if how.starts_with("ba=") && all_drawn { 8192 } else { 4096 };
                 prop_assert_eq!((block.start - offset * 4096) % alignment, 0);

@@ -1,56 +1,58 @@
-//! One option of a job file: how its value is read, and what becomes of the option.
+//! One option of a job file: the parser of its value, and its treatment.
 
 use crate::job::Job;
 use fullstroke_contract::Reason;
 
-/// The value of a setting, and what is needed to read it.
+/// Value of a setting, with the context for its parser.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Value<'a> {
-    /// `None` where the option stands alone.
+    /// Text of the value; `None` if the option stands alone.
     pub(crate) text: Option<&'a str>,
     pub(crate) kb_base: u64,
 }
 
-/// Writes a value into the job; the error says what was found and expected.
+/// Parser that writes a value into the job. The error tells the found and the expected text.
 pub(crate) type Read = fn(&mut Job, Value<'_>) -> Result<(), Reason>;
 
-/// What becomes of an option.
+/// Treatment of an option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Treatment {
-    /// It does what it does in fio.
+    /// Has the same effect as in fio.
     Simulated(Read),
-    /// It does what it does in fio, on files. A volume's jobs have no use for it, and
-    /// where values are given here it would change their I/O: they take only those.
+    /// Has the same effect as in fio, on files. Jobs on a volume ignore the option. If the list has
+    /// values, any other value would change a volume's I/O, so that jobs on a volume accept only
+    /// the listed values.
     OnFiles(Read, &'static [&'static str]),
-    /// It does not change the I/O that a volume sees.
+    /// Does not change the I/O of a volume.
     Ignored,
-    /// It would change the I/O; only the values that switch it off are taken.
+    /// Would change the I/O. Only the listed values are accepted, because they switch the option
+    /// off.
     Refused(&'static [&'static str]),
 }
 
 /// One option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OptionEntry {
-    /// The name, and behind it its other names.
+    /// Name of the option, followed by its aliases.
     pub(crate) names: &'static [&'static str],
     pub(crate) treatment: Treatment,
-    /// What it means here, or why it is ignored or refused.
+    /// Meaning of the option here, or the reason why it is ignored or refused.
     pub(crate) note: &'static str,
-    /// What jobs on files take of it, where that is not all.
+    /// Restriction for jobs on files; `None` if there is none.
     pub(crate) files: Option<OnFiles>,
 }
 
-/// What jobs on files take of an option that means something else to a volume.
+/// Values that jobs on files accept for an option with another meaning on a volume.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OnFiles {
-    /// The values that are taken.
+    /// Accepted values.
     pub(crate) taken: &'static [&'static str],
-    /// Why no other is.
+    /// Reason why no other value is accepted.
     pub(crate) why: &'static str,
 }
 
 impl OnFiles {
-    /// For people: `files stay; expected 0`.
+    /// Returns the text for an error message: `files stay; expected 0`.
     pub(crate) fn expected(self) -> String {
         match self.taken {
             [] => format!("{}; leave it out", self.why),
@@ -61,7 +63,7 @@ impl OnFiles {
 }
 
 impl OptionEntry {
-    /// The same, of which jobs on files take these values alone.
+    /// Returns the entry with a restriction: jobs on files accept only the values `taken`.
     pub(crate) const fn on_files(
         self,
         taken: &'static [&'static str],

@@ -1,15 +1,15 @@
-//! Options found by name, and the page that explains each of them.
+//! Look-up of options by name, and the reference page of all options.
 
 use crate::option::{OptionEntry, Treatment};
 use crate::table::OPTIONS;
 use std::fmt::Write as _;
 
-/// The option called `name`.
+/// Returns the option called `name`.
 pub(crate) fn find(name: &str) -> Option<&'static OptionEntry> {
     OPTIONS.iter().find(|entry| entry.names.contains(&name))
 }
 
-/// ` (did you mean ...?)` for a name that is near a known one, else nothing.
+/// Returns ` (did you mean ...?)` if a known name is near `name`, else an empty text.
 pub(crate) fn nearest(name: &str) -> String {
     OPTIONS
         .iter()
@@ -21,7 +21,7 @@ pub(crate) fn nearest(name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The reference page of job files, as Markdown.
+/// Returns the reference page of job files, as Markdown.
 pub fn reference() -> String {
     let mut page = String::from(include_str!("reference.md"));
     let mut table = |title: &str, text: &str, wanted: fn(&Treatment) -> bool| {

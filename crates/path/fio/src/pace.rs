@@ -1,37 +1,36 @@
-//! When a rate allows the next I/O.
+//! Rate limits: the time at which a rate allows the next I/O.
 //!
-//! As in fio, the timetable runs from the job's beginning: whoever falls behind
-//! catches up.
+//! As in fio, the timetable counts from the beginning of the job. A late job therefore catches up.
 
 use crate::job::{Direction, Job};
 use fullstroke_units::{Duration, Random, Time};
 
 const NS_PER_S: u128 = 1_000_000_000;
 
-/// I/Os of a direction from which on it can be said to be behind: those that
-/// also an interval needs.
+/// Smallest number of I/Os of a direction for a judgement that it is behind. A confidence interval
+/// needs as many.
 const IOS_MIN: u64 = 320;
 
-/// How far a job is behind its rate.
+/// Delay of a job against its rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Lag {
     pub(crate) behind: Duration,
-    /// Since the timetable began.
+    /// Time since the beginning of the timetable.
     pub(crate) elapsed: Duration,
 }
 
-/// The timetable of one direction.
+/// Timetable of one direction.
 #[derive(Clone, Copy, Debug)]
 struct Lane {
     bytes_per_s: u64,
-    /// Bytes of the block by which `rate_iops` is measured.
+    /// Size of a block in bytes, for the conversion of `rate_iops`.
     block: u64,
     began: Time,
     issued: u64,
     due: Time,
 }
 
-/// The timetables of all directions.
+/// Timetables of all directions.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     lanes: [Option<Lane>; 3],
@@ -61,19 +60,19 @@ impl Pace {
         }
     }
 
-    /// The timetables begin at `now`.
+    /// Begins the timetables at `now`.
     pub(crate) fn restart(&mut self, now: Time) {
         for lane in self.lanes.iter_mut().flatten() {
             (lane.began, lane.issued, lane.due) = (now, 0, now);
         }
     }
 
-    /// When the next I/O of `direction` may go; time 0 without a rate.
+    /// Returns the time when the next I/O of `direction` may be issued; time 0 without a rate.
     pub(crate) fn due(&self, direction: Direction) -> Time {
         self.lanes[direction as usize].map_or(Time::ZERO, |lane| lane.due)
     }
 
-    /// `bytes` were issued.
+    /// Records that `bytes` were issued.
     pub(crate) fn issued(&mut self, direction: Direction, bytes: u64, random: &mut Random) {
         let Some(lane) = &mut self.lanes[direction as usize] else {
             return;
@@ -86,8 +85,8 @@ impl Pace {
         };
     }
 
-    /// How far the slowest timetable is behind at `now`, and since when it runs;
-    /// `None` without a rate, or with too few I/Os to say.
+    /// Returns the delay of the slowest timetable at `now`. Returns `None` without a rate, or if
+    /// too few I/Os were issued for a judgement.
     pub(crate) fn behind(&self, now: Time) -> Option<Lag> {
         let lag = |lane: &Lane| Lag {
             behind: now.saturating_since(lane.due),
@@ -102,8 +101,8 @@ impl Pace {
             .max_by_key(|lag| lag.behind)
     }
 
-    /// The job has paused for `pause`: without catching up, the timetable moves
-    /// on as far, less one block that may go at once.
+    /// Records a pause of the job. If the job must not catch up, the timetable moves by the pause,
+    /// less the time of one block that may be issued at once.
     pub(crate) fn paused(&mut self, pause: Duration) {
         if !self.ignores_think {
             return;
@@ -122,8 +121,9 @@ impl Pace {
     }
 }
 
-/// The time that `bytes` take at a rate, at most [`Duration::LONGEST`]: a job may
-/// ask for a byte a second and for more bytes than a century has seconds.
+/// Returns the time that `bytes` take at a rate, at most [`Duration::LONGEST`]. The limit is needed
+/// because a job may combine a rate of one byte a second with more bytes than a century has
+/// seconds.
 fn span(bytes: u64, bytes_per_s: u64) -> Duration {
     let nanoseconds = u128::from(bytes) * NS_PER_S / u128::from(bytes_per_s.max(1));
     u64::try_from(nanoseconds)

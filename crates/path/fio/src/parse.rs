@@ -1,4 +1,4 @@
-//! A job file read: its jobs, and what was left out.
+//! Parser of a whole job file: its jobs, and the ignored options.
 
 use crate::FioError;
 use crate::grammar;
@@ -11,17 +11,15 @@ use crate::units::Amount;
 use fullstroke_units::SECTOR_BYTES;
 use std::collections::BTreeMap;
 
-/// All clones of all jobs.
+/// Largest number of workers: the clones of all jobs.
 const WORKERS_MAX: u64 = 4096;
 
 impl JobSet {
-    /// Reads the `text` of a job file called `file`. `${NAME}` is looked up in
-    /// `environment`.
+    /// Parses the `text` of a job file called `file`. `environment` has the values of `${NAME}`.
     ///
     /// # Errors
-    /// The first line that cannot be used: an unknown option with the nearest
-    /// known one, a value that is none, an option that would change the I/O in
-    /// a way that is not simulated.
+    /// Returns the first line in error: an unknown option (with the nearest known name), an invalid
+    /// value, or an option that would change the I/O in a way that is not simulated.
     pub fn parse(
         file: &str,
         text: &str,
@@ -57,18 +55,18 @@ impl JobSet {
         Ok(set)
     }
 
-    /// The options that were met and change nothing, in order of the alphabet.
+    /// Returns the options of the file that change nothing, in alphabetical order.
     pub fn ignored(&self) -> &[IgnoredOption] {
         &self.ignored
     }
 
-    /// Every job with all its settings and the variables replaced: two files
-    /// that say the same have the same description.
+    /// Returns every job with all settings and with replaced variables. Two files with the same
+    /// meaning have the same description.
     pub fn description(&self) -> &str {
         &self.described
     }
 
-    /// How many workers run: the clones of all jobs.
+    /// Returns the number of workers: the clones of all jobs.
     pub fn workers(&self) -> usize {
         self.jobs.iter().map(|job| job.clones as usize).sum()
     }
@@ -180,7 +178,7 @@ impl JobSet {
         }
     }
 
-    /// Puts the job behind the others: its group, its stage, whom it waits for.
+    /// Appends the job: sets its group, its stage, and the job for which it waits.
     fn place(&mut self, mut job: Job) -> Result<(), FioError> {
         if let Some(last) = self.jobs.last() {
             job.group = last.group + u32::from(job.stonewall || job.new_group);
@@ -206,7 +204,7 @@ impl JobSet {
         Ok(())
     }
 
-    /// What depends on several options.
+    /// Checks rules that involve several options.
     fn check(&self, job: &Job, section: &Section) -> Result<(), FioError> {
         let line = |options: &[&str]| {
             let settings = section

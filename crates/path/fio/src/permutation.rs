@@ -1,9 +1,9 @@
-//! A random order of many numbers, in no memory.
+//! A random permutation of many numbers that needs no memory for the numbers.
 //!
-//! A Feistel network of four rounds permutes the numbers below a power of four;
-//! walking along its cycles until one below the bound is met makes that a
-//! permutation of any number of places (Black and Rogaway, "Ciphers with
-//! arbitrary finite domains", CT-RSA 2002, section 3).
+//! A Feistel network of four rounds permutes the numbers below a power of four. For a smaller
+//! bound, the network is applied again until the result is below the bound (cycle walking). This
+//! gives a permutation of any number of places (Black and Rogaway, "Ciphers with arbitrary finite
+//! domains", CT-RSA 2002, section 3).
 
 use fullstroke_units::Random;
 
@@ -18,7 +18,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// One of many, drawn.
+    /// Draws a random permutation.
     pub(crate) fn new(bound: u64, random: &mut Random) -> Permutation {
         let bits = 64 - bound.saturating_sub(1).leading_zeros();
         let keys = std::array::from_fn(|_| random.below(u64::MAX));
@@ -29,12 +29,13 @@ impl Permutation {
         }
     }
 
-    /// How many numbers are permuted.
+    /// Returns the number of permuted numbers.
     pub(crate) fn bound(&self) -> u64 {
         self.bound
     }
 
-    /// Where `number`, below the bound, goes. Under four steps on average.
+    /// Returns the image of `number`, which must be below the bound. Takes fewer than four
+    /// applications on average.
     #[inline]
     pub(crate) fn place(&self, number: u64) -> u64 {
         debug_assert!(
@@ -92,7 +93,7 @@ mod tests {
         for number in 0..10_000 {
             tenths[(permutation.place(number) * 10 / bound) as usize] += 1;
         }
-        // Binomial: 1000 +- 30.
+        // Binomial distribution: 1000 +- 30.
         assert!(
             tenths.iter().all(|count| (850..1150).contains(count)),
             "{tenths:?}"

@@ -1,16 +1,16 @@
-//! Where a worker works: one part of a volume, or files one behind another in
-//! addresses of the worker's own.
+//! Space in which a worker works: one part of a volume, or files one behind another in the worker's
+//! own address space.
 
 use crate::job::{Direction, Job, Service};
 use crate::offsets::{Block, Offsets};
 use crate::region::{Misfit, Region};
 use fullstroke_units::Random;
 
-/// The regions of one worker, one for each file, and how much it does in all.
+/// Regions of one worker, one for each file, and the worker's total amount of I/O.
 #[derive(Clone, Debug)]
 pub(crate) struct Ground {
     pub(crate) regions: Vec<Region>,
-    /// Its amounts count, not its place.
+    /// Total of all regions. Only its amounts are used, not its position.
     pub(crate) whole: Region,
 }
 
@@ -23,15 +23,15 @@ impl From<Region> for Ground {
     }
 }
 
-/// The blocks of one worker, of several files by turns.
+/// Generator of one worker's blocks, which serves several files in turn.
 pub(crate) struct Places {
     files: Vec<File>,
     service: Service,
     service_ios: u64,
-    /// Whose turn it is, and for how many more I/Os.
+    /// Index of the current file, and the number of I/Os left in its turn.
     at: usize,
     left: u64,
-    /// Begin anew when all files are done.
+    /// True if the files begin again when all are done.
     endless: bool,
 }
 
@@ -48,7 +48,7 @@ impl Places {
         random: &mut Random,
     ) -> Result<Places, Misfit> {
         let several = ground.regions.len() > 1;
-        // One of several is done at its end, and it is the next one's turn.
+        // With several files, a file is done at its end, and the turn passes to the next file.
         let once = Job {
             time_based: job.time_based && !several,
             ..job.clone()
@@ -79,7 +79,7 @@ impl Places {
         self.files.len()
     }
 
-    /// Begins again, as in the next loop of a job.
+    /// Begins again, as at the next loop of a job.
     pub(crate) fn restart(&mut self, random: &mut Random) {
         for file in &mut self.files {
             file.offsets.restart(random);
@@ -88,7 +88,7 @@ impl Places {
         (self.at, self.left) = (0, self.service_ios);
     }
 
-    /// Takes a turn: the file that the next I/O is to.
+    /// Takes a turn. Returns the file of the next I/O.
     pub(crate) fn turn(&mut self, random: &mut Random) -> usize {
         let count = self.files.len();
         if count == 1 {
@@ -108,7 +108,7 @@ impl Places {
         self.at
     }
 
-    /// The next block; `None` where all files are done.
+    /// Returns the next block; `None` if all files are done.
     pub(crate) fn next(&mut self, direction: Direction, random: &mut Random) -> Option<Block> {
         let found = self.next_of_any(direction, random);
         if found.is_some() || !self.endless {

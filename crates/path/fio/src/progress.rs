@@ -1,12 +1,12 @@
-//! How much a worker has done, and when that is enough.
+//! Progress of a worker, and its end.
 //!
-//! A job runs in iterations: one for each of `loops`, and more of them while
-//! `io_size` asks for more than its region holds.
+//! A job runs in iterations: one for each of `loops`, and further iterations while `io_size` is
+//! larger than the I/O of its region.
 
 use crate::job::{Blocks, Job};
 use crate::region::Region;
 
-/// Amounts in bytes, but for I/Os and loops.
+/// Counters of a worker. Amounts are in bytes, except I/Os and loops.
 #[derive(Clone, Debug)]
 pub(crate) struct Progress {
     iteration_limit: u64,
@@ -33,7 +33,7 @@ impl Progress {
         }
     }
 
-    /// A block was issued.
+    /// Records that a block was issued.
     pub(crate) fn issued(&mut self, bytes: u64) {
         self.iteration += bytes;
         self.in_loop += bytes;
@@ -41,12 +41,12 @@ impl Progress {
         self.ios += 1;
     }
 
-    /// Behind the ramp I/Os are counted anew; bytes are not, as in fio.
+    /// Ends the ramp. As in fio, I/Os are counted anew from here, but bytes are not.
     pub(crate) fn end_ramp(&mut self) {
         self.ios = 0;
     }
 
-    /// Whether the iteration is over, but for time.
+    /// Returns true if the iteration is over. Time limits are not considered.
     pub(crate) fn is_over(&self, job: &Job) -> bool {
         !job.time_based
             && (self.iteration >= self.iteration_limit
@@ -58,10 +58,11 @@ impl Progress {
         job.number_ios.is_some_and(|most| self.ios >= most)
     }
 
-    /// Begins the next iteration, if there is one; `None` if there is none,
-    /// else whether it is the first.
+    /// Begins the next iteration. Returns true for the first iteration, and `None` if no iteration
+    /// is left.
     pub(crate) fn begin_iteration(&mut self, job: &Job) -> Option<bool> {
-        // Where nothing could be issued, nothing ever will.
+        // If an iteration issued nothing, no later iteration can issue anything. Without this test
+        // a time-based job would loop forever.
         if (self.begun && self.iteration == 0) || !self.goes_on(job) {
             return None;
         }

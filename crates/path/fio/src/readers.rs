@@ -1,5 +1,5 @@
-//! One function for each simulated option: reads its value into the job.
-//! Values with a grammar of their own are in `grammar.rs`.
+//! Parsers of the simulated options: each function reads a value into the job. Values with their
+//! own grammar are in `grammar.rs`.
 
 use crate::grammar;
 use crate::job::{Blocks, Direction, Engine, ExitWhat, Job, Sequencer, Service, ThinkAfter, Work};
@@ -30,7 +30,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A switch: alone it is on.
+    /// Parses a switch. An option without a value is on.
     fn switch(&self) -> Result<bool, Reason> {
         match self.text {
             None | Some("1") => Ok(true),
@@ -61,7 +61,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Puts the values that were given in place of the old ones.
+/// Replaces the old values for which a new value is given.
 fn replace<T: Clone>(old: &mut [T; 3], new: [Option<T>; 3]) {
     old.iter_mut().zip(new).for_each(|(old, new)| {
         if let Some(new) = new {
@@ -91,7 +91,7 @@ pub(crate) fn rw(job: &mut Job, value: Value<'_>) -> Done {
     let (plain, random) = kind
         .strip_prefix("rand")
         .map_or((kind, false), |plain| (plain, true));
-    // Not every name has a random form: it is `randrw`, not `randreadwrite`.
+    // Not every name has a random form: `randrw` exists, `randreadwrite` does not.
     let known = |(name, _): &&(&str, Work)| *name == plain && !(random && *name == "readwrite");
     let Some((_, work)) = kinds.iter().find(known) else {
         return Err(reason!(
@@ -142,7 +142,7 @@ pub(crate) fn bsrange(job: &mut Job, value: Value<'_>) -> Done {
         (low, high) if part.contains(['-', ':']) => Ok(Blocks::Range(low, high)),
         _ => Err(reason!("found `{part}`; expected a range such as 4k-64k")),
     };
-    // fio takes both `,` and `/` between directions.
+    // fio accepts both `,` and `/` between directions.
     let ranges = each_direction(&value.required()?.replace('/', ","), read)?;
     replace(&mut job.blocks, ranges);
     Ok(())
@@ -276,7 +276,7 @@ pub(crate) fn ioengine(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-/// More would be a slip.
+/// Largest queue depth. A larger number is probably a typing error.
 const DEPTH_MAX: u64 = 1 << 16;
 const CLONES_MAX: u64 = 4096;
 
@@ -471,7 +471,7 @@ pub(crate) fn filename(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-/// More would be a slip.
+/// Largest number of files. A larger number is probably a typing error.
 const FILES_MAX: u64 = 1 << 16;
 
 pub(crate) fn nrfiles(job: &mut Job, value: Value<'_>) -> Done {
@@ -506,8 +506,8 @@ pub(crate) fn create_on_open(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
-/// Read ahead of all others, because they depend on it: here it is only
-/// checked.
+/// Only checks the value. `kb_base` is read before all other options, because their values depend
+/// on it.
 pub(crate) fn kb_base(_: &mut Job, value: Value<'_>) -> Done {
     grammar::kb_base(value.required()?).map(|_| ())
 }

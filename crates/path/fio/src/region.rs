@@ -1,28 +1,28 @@
-//! Where on the volume a worker works, and how much it does.
+//! Region of a worker on the volume, and its amount of I/O.
 
 use crate::job::{Direction, Job, Work};
 use crate::units::Amount;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 
-/// The part of the volume that one clone works on; all in bytes.
+/// Part of the volume for one clone; all values are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
     pub(crate) start: u64,
-    /// A multiple of the smallest block.
+    /// Length of the region, a multiple of the smallest block.
     pub(crate) length: u64,
-    /// What one iteration issues at most.
+    /// Largest amount of one iteration.
     pub(crate) iteration: u64,
-    /// What is issued in all, but for loops and time.
+    /// Total amount, not counting loops and time limits.
     pub(crate) limit: u64,
 }
 
-/// Which option does not fit the volume, and why.
+/// Option that does not fit the volume, with the reason.
 pub(crate) type Misfit = (&'static str, String);
 
-/// The region of clone number `clone` (from 0) on a volume of `capacity`.
+/// Returns the region of clone `clone` (from 0) on a volume of `capacity`.
 ///
 /// # Errors
-/// An offset or a size beyond the volume, and a region that holds no block.
+/// Fails if an offset or a size is beyond the volume, or if the region holds no block.
 pub(crate) fn region(job: &Job, clone: u32, capacity: Sectors) -> Result<Region, Misfit> {
     let volume = capacity.bytes().0;
     let smallest = job
@@ -68,8 +68,8 @@ pub(crate) fn region(job: &Job, clone: u32, capacity: Sectors) -> Result<Region,
     })
 }
 
-/// What one iteration issues at most, and all: of `length` bytes, of which `said` are
-/// to be done.
+/// Returns the largest amount of one iteration, and the total amount. `length` is the length of the
+/// region, `said` the value of `size`.
 pub(crate) fn amounts(
     job: &Job,
     length: u64,
@@ -85,14 +85,15 @@ pub(crate) fn amounts(
     let limit = io_size
         .or(said.filter(|_| job.file_size.is_some()))
         .unwrap_or(size);
-    // fio lets these go on to `io_size` without beginning anew.
+    // In fio, these jobs continue up to `io_size` in one iteration.
     let endless = (job.work == Work::Mixed && !job.random)
         || (job.random && !job.random_map && job.work != Work::Only(Direction::Read));
     let iteration = if endless { size.max(limit) } else { size };
     (iteration.saturating_mul(twice), limit.saturating_mul(twice))
 }
 
-/// Percentages are rounded up to `offset_align`, or to the smallest block.
+/// Returns the first byte of the region. Percentages are rounded up to `offset_align`, or to the
+/// smallest block.
 fn start(job: &Job, clone: u32, volume: u64, smallest: u64) -> Result<u64, Misfit> {
     let alignment = if job.offset_align > 0 {
         job.offset_align
@@ -141,7 +142,7 @@ mod tests {
 
     fn place(options: &str, clone: u32) -> Result<Region, Misfit> {
         let set = JobSet::parse("a.fio", &format!("[a]\n{options}"), &BTreeMap::new()).unwrap();
-        // 1 MiB, as with filesize=1m.
+        // A volume of 1 MiB, as with filesize=1m.
         region(&set.jobs[0], clone, Sectors(2048))
     }
 

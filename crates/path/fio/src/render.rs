@@ -1,4 +1,4 @@
-//! Results for people.
+//! Results as text.
 
 use crate::FioReport;
 use crate::job::Direction;
@@ -18,7 +18,7 @@ const HEADER: [&str; 10] = [
     "p99 ms",
     "max ms",
 ];
-/// Columns of text; the others are numbers.
+/// Columns with text; the other columns are numbers.
 const TEXTS: [usize; 2] = [0, 2];
 
 impl fmt::Display for FioReport {

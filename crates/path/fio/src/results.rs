@@ -1,4 +1,4 @@
-//! What came out of a run, by job or by group.
+//! Results of a run, by job or by group.
 
 use crate::JobSet;
 use crate::job::Job;
@@ -8,51 +8,51 @@ use fullstroke_contract::MemberStatistics;
 use fullstroke_units::Duration;
 use std::sync::Arc;
 
-/// What a [`FioSource`](crate::FioSource) has counted.
+/// Statistics collected by a [`FioSource`](crate::FioSource).
 pub struct FioResults {
     set: JobSet,
-    /// The job of each worker.
+    /// Job of each worker.
     jobs: Vec<Arc<Job>>,
     tallies: Vec<Tally>,
 }
 
-/// The results, one for each worker, or for each group with `group_reporting`.
+/// Results for each worker, or for each group with `group_reporting`.
 #[derive(Clone, Debug)]
 pub struct FioReport {
     pub(crate) global: Vec<(String, String)>,
     pub(crate) jobs: Vec<JobResult>,
     pub(crate) ignored: Vec<crate::IgnoredOption>,
     pub(crate) drives: Vec<(String, MemberStatistics)>,
-    /// The time over which the drives counted.
+    /// Time span of the drives' statistics.
     pub(crate) span: Duration,
 }
 
 /// One result.
 #[derive(Clone, Debug)]
 pub(crate) struct JobResult {
-    /// The first job's, where several are reported together.
+    /// The job. For a group, its first job.
     pub(crate) job: Arc<Job>,
     pub(crate) tally: Tally,
-    /// Workers that it is made of.
+    /// Number of workers in the result.
     pub(crate) workers: usize,
 }
 
-/// A job that did not get the rate that it was given.
+/// A job that did not reach its rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BehindRate {
-    /// The job's name.
+    /// Name of the job.
     pub job: String,
-    /// What it got of its rate, 0 to 1.
+    /// Achieved share of the rate, from 0 to 1.
     pub share: f64,
-    /// How far it was behind its timetable at its end.
+    /// Delay against the timetable at the end of the job.
     pub behind: Duration,
 }
 
-/// A job is behind its rate if it is late by this share of its time.
+/// Smallest delay, as a share of the job's time, at which a job counts as behind its rate.
 const LATE: f64 = 0.02;
 
 impl FioReport {
-    /// The options of the job file that change nothing.
+    /// Returns the options of the job file that change nothing.
     pub fn ignored(&self) -> &[crate::IgnoredOption] {
         &self.ignored
     }
@@ -71,14 +71,15 @@ impl FioResults {
         }
     }
 
-    /// The same, where some of the options that change nothing on a volume do.
+    /// Returns the results without the ignored options for which `matters` is true. Some options
+    /// that change nothing on a volume have an effect on files.
     #[must_use]
     pub(crate) fn without_ignored(mut self, matters: fn(&str) -> bool) -> FioResults {
         self.set.ignored.retain(|option| !matters(option.name));
         self
     }
 
-    /// The job that got least of its rate, if one got clearly less than all.
+    /// Returns the job with the smallest share of its rate, if a job is clearly behind.
     pub fn behind_rate(&self) -> Option<BehindRate> {
         let late = |(job, tally): (&Arc<Job>, &Tally)| {
             let lag = tally.lag?;
@@ -94,8 +95,8 @@ impl FioResults {
         all.min_by(|one, other| one.share.total_cmp(&other.share))
     }
 
-    /// All jobs together, by name: MB/s, I/Os a second of the longest job's time, and
-    /// latencies, of the directions that there were.
+    /// Returns the totals of all jobs by name: MB/s, I/Os per second of the longest job's time, and
+    /// latencies. Directions without I/O are left out.
     pub(crate) fn figures(&self) -> Vec<(&'static str, f64)> {
         const NAMES: [[&str; 4]; 2] = [
             [
@@ -131,8 +132,8 @@ impl FioResults {
         told.collect()
     }
 
-    /// The results so far; complete when the run is over. `drives` are named
-    /// with what they counted over `span`.
+    /// Returns the results so far; they are complete when the run is over. `drives` are names and
+    /// statistics over `span`.
     pub fn report(&self, drives: Vec<(String, MemberStatistics)>, span: Duration) -> FioReport {
         let mut jobs: Vec<JobResult> = Vec::new();
         for (job, tally) in self.jobs.iter().zip(&self.tallies) {

@@ -1,21 +1,21 @@
-//! Sizes of blocks, drawn.
+//! Random block sizes.
 
 use crate::job::Blocks;
 use fullstroke_units::Random;
 
-/// Draws before the smallest size is taken where little room is left.
+/// Number of draws before the smallest size is taken, when little room is left.
 const DRAWS_MAX: u32 = 32;
 
-/// The sizes of one direction, in bytes.
+/// Block sizes of one direction, in bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Sizes {
     Fixed(u64),
-    /// Multiples of `low` up to `high`, and `high`.
+    /// Multiples of `low` up to `high`, and `high` itself.
     Range {
         low: u64,
         high: u64,
     },
-    /// Sizes, each with the sum of percentages up to it.
+    /// Sizes, each with the sum of the percentages up to this size.
     Split {
         parts: Vec<(u64, u64)>,
         smallest: u64,
@@ -44,7 +44,7 @@ impl Sizes {
         }
     }
 
-    /// The smallest.
+    /// Returns the smallest size.
     pub(crate) fn smallest(&self) -> u64 {
         match self {
             Sizes::Fixed(bytes) | Sizes::Range { low: bytes, .. } => *bytes,
@@ -52,8 +52,8 @@ impl Sizes {
         }
     }
 
-    /// A size that fits into `room`, which holds the smallest. Like fio, draws
-    /// again what does not fit.
+    /// Returns a size that fits into `room`. `room` must hold the smallest size. Like fio, draws
+    /// again if a size does not fit.
     pub(crate) fn draw(&self, room: u64, random: &mut Random) -> u64 {
         if let Sizes::Fixed(bytes) = self {
             return *bytes;
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_range_that_is_no_multiple_ends_in_a_rarer_size() {
-        // bsrange=4k-18k: fio 3.33 drew 18 KiB in 12 % of 5000.
+        // bsrange=4k-18k: 12 % of 5000 I/Os of fio 3.33 had 18 KiB.
         let range = Blocks::Range(4096, 18432);
         assert!((shares(&range, u64::MAX, 18432) - 1.0 / 9.0).abs() < 0.01);
         assert!((shares(&range, u64::MAX, 8192) - 2.0 / 9.0).abs() < 0.015);

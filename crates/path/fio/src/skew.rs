@@ -1,10 +1,10 @@
-//! Places of which some are more popular than others.
+//! Distributions with popular and unpopular places.
 //!
-//! Distributions are those of fio: zipf and pareto give ranks, normal the mean
-//! of twelve uniform places (a deviation of a twelfth of the region) with a
-//! uniform deviation of so many percent added, halved until it stays within. A
-//! hash scatters them over the region; here a permutation does, so that no two
-//! popular places fall together. A centre puts the most popular place there.
+//! The distributions are those of fio. Zipf and pareto give ranks. Normal gives the mean of twelve
+//! uniform places (a deviation of a twelfth of the region), plus a uniform deviation of `percent`.
+//! The deviation is halved until the place is inside the region. fio scatters the places over the
+//! region with a hash. Here a permutation scatters them, so that no two popular places coincide. A
+//! centre moves the most popular place to that point.
 
 use crate::job::{Direction, Distribution};
 use crate::permutation::Permutation;
@@ -14,7 +14,7 @@ use rand_distr::{Distribution as _, Zipf};
 
 const UNIFORMS: u64 = 12;
 
-/// A popular place, drawn.
+/// A random distribution of places.
 #[derive(Clone, Debug)]
 pub(crate) enum Skew {
     Zipf { ranks: Zipf<f64>, scatter: Scatter },
@@ -23,15 +23,15 @@ pub(crate) enum Skew {
     Zoned { places: u64, zones: Vec<Zone> },
 }
 
-/// Where rank or position goes.
+/// Maps ranks or positions to places.
 #[derive(Clone, Debug)]
 pub(crate) struct Scatter {
     permutation: Permutation,
-    /// Added behind the permutation, modulo the places.
+    /// Offset added after the permutation, modulo the number of places.
     shift: u64,
 }
 
-/// `percent` counts the accesses to this zone and those before it.
+/// A zone. `percent` is the share of accesses to this zone and all zones before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Zone {
     percent: u64,
@@ -40,8 +40,8 @@ pub(crate) struct Zone {
 }
 
 impl Skew {
-    /// The distribution over `places` places of `alignment` bytes each; `None`
-    /// for a uniform one.
+    /// Makes the distribution over `places` places of `alignment` bytes each. Returns `None` for a
+    /// uniform distribution.
     pub(crate) fn new(
         distribution: &Distribution,
         direction: Direction,
@@ -81,7 +81,7 @@ impl Skew {
         Some(skew)
     }
 
-    /// A place, from 0.
+    /// Draws a place, from 0.
     pub(crate) fn draw(&self, random: &mut Random) -> u64 {
         match self {
             Skew::Zipf { ranks, scatter } => {
@@ -130,8 +130,8 @@ impl Scatter {
     }
 }
 
-/// One zone behind the other. What lies beyond the region is cut off, and an
-/// empty zone gets one place.
+/// Arranges the zones one behind the other. Parts beyond the region are cut off, and an empty zone
+/// gets one place.
 fn lay_out(zones: &[(u8, Amount)], places: u64, alignment: u64) -> Vec<Zone> {
     let (mut percent, mut first) = (0, 0u64);
     let zone = |(access, size): &(u8, Amount)| {
@@ -161,7 +161,7 @@ mod tests {
     const PLACES: u64 = 1000;
     const DRAWS: u64 = 100_000;
 
-    /// How often each place was drawn, as shares.
+    /// Returns the share of draws of each place.
     fn shares(text: &str) -> Vec<f64> {
         let distribution = grammar::distribution(text, 1024).unwrap();
         let mut random = Seed(5).stream("test");
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn zipf_ranks_fall_with_the_power_theta() {
-        // The most popular place has 1 / zeta(1.2, 1000) of the draws; fio 3.33
-        // drew 0.236, 0.104 for the first two.
+        // The most popular place has 1 / zeta(1.2, 1000) of the draws. fio 3.33 drew the first two
+        // with 0.236 and 0.104.
         let zeta: f64 = (1..=PLACES).map(|rank| (rank as f64).powf(-1.2)).sum();
         let ranked = by_popularity("zipf:1.2");
         assert!((ranked[0] - 1.0 / zeta).abs() < 0.005, "{}", ranked[0]);
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn pareto_has_the_share_of_its_definition() {
-        // P(place 0) is the u with 999 u^power < 1; fio 3.33 drew 0.388.
+        // P(place 0) is the u with 999 u^power < 1; fio 3.33 drew place 0 with 0.388.
         let power = 0.2f64.ln() / 0.8f64.ln();
         let ranked = by_popularity("pareto:0.2");
         assert!(

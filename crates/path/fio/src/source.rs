@@ -13,34 +13,34 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// The source: closed loops, one for each clone of each job, in the order and
-/// the time that fio gives them.
+/// A source with one closed loop for each clone of each job. It issues I/O in fio's order and at
+/// fio's times.
 ///
-/// The worker of a request is its hint `process`, counted from 1.
+/// The hint `process` of a request is the worker's number, counted from 1.
 pub struct FioSource {
     workers: Vec<Worker>,
     slots: Slots<InFlight>,
-    /// Alarms of workers; one that is not its worker's any more is stale.
+    /// Alarms of workers. An alarm is stale if its worker has another alarm time by now.
     alarms: BinaryHeap<Reverse<(Time, u32)>>,
-    /// Workers that have not ended: of each stage, and of each job.
+    /// Number of running or waiting workers of each stage, and of each job.
     stages: Vec<usize>,
     jobs: Vec<usize>,
     stage: usize,
-    /// Workers that are to go on.
+    /// Workers that can continue now.
     ready: Vec<u32>,
     left: u64,
     expected: Option<u64>,
-    /// What each worker counts.
+    /// Statistics of each worker.
     tallies: Vec<Tally>,
     set: JobSet,
 }
 
 impl FioSource {
-    /// The source for a volume of `capacity`.
-    /// `requests` ends it after so many, if that comes first.
+    /// Makes the source for a volume of `capacity`. The source ends after `requests` requests, if
+    /// that comes first.
     ///
     /// # Errors
-    /// An offset or a size beyond the volume, at the job and its option.
+    /// Fails if an offset or a size is beyond the volume. The error names the job and the option.
     pub fn new(
         set: &JobSet,
         capacity: Sectors,
@@ -60,7 +60,7 @@ impl FioSource {
         FioSource::on(set, &ground, seed, requests, expected)
     }
 
-    /// The source whose workers have their ground, by job and clone.
+    /// Makes the source. `ground` gives the space of each worker, by job and clone.
     pub(crate) fn on(
         set: &JobSet,
         ground: &dyn Fn(&Job, u32) -> Result<Ground, Misfit>,
@@ -114,8 +114,8 @@ impl FioSource {
         Ok(source)
     }
 
-    /// What it has counted so far: complete when the run is over. Only the source
-    /// knows when a job began, ramped up and ended.
+    /// Returns the results so far; they are complete when the run is over. Only the source knows
+    /// when a job began, ended its ramp, and ended.
     pub fn results(&self) -> FioResults {
         FioResults::new(&self.set, &self.workers, self.tallies.clone())
     }
@@ -124,13 +124,13 @@ impl FioSource {
         &mut self.workers[number]
     }
 
-    /// One worker goes on, if its time has come.
+    /// Lets one worker continue, if its time has come.
     pub(crate) fn go_on(&mut self, now: Time, number: u32, out: &mut Out) {
         self.ready.push(number);
         self.settle(now, out);
     }
 
-    /// A request has finished that in truth began at `began`.
+    /// Handles the end of a request whose call began at `began`, later than its issue.
     pub(crate) fn finished(
         &mut self,
         began: Time,
@@ -146,7 +146,7 @@ impl FioSource {
         self.go_on(now, flight.worker, out);
     }
 
-    /// Lets go on all that is ready, and all that becomes so.
+    /// Runs all workers that can continue, until none is left.
     fn settle(&mut self, now: Time, out: &mut Out) {
         let mut tallies = std::mem::take(&mut self.tallies);
         while let Some(number) = self.ready.pop() {
@@ -176,10 +176,11 @@ impl FioSource {
         self.drop_stale_alarms();
     }
 
-    /// A worker has ended: those that end with it, those that waited for it.
+    /// Handles the end of a worker: ends the jobs that end with it, and starts the jobs that waited
+    /// for it.
     fn ended(&mut self, now: Time, at: usize) {
         self.count_out(at);
-        // As in fio, one job with `exitall` sets it for all.
+        // As in fio, `exitall` in one job holds for all jobs.
         if self.workers.iter().any(|worker| worker.job.exit_all) {
             self.exit_all(now, at);
         }
@@ -225,7 +226,7 @@ impl FioSource {
         }
     }
 
-    /// Starts the workers for whom nothing has to end any more.
+    /// Starts the workers that no longer wait for the end of another job.
     fn release(&mut self, now: Time) {
         let free = |worker: &&Worker| {
             worker.is_waiting()
@@ -241,7 +242,7 @@ impl FioSource {
             .filter(free)
             .map(|worker| worker.number)
             .collect();
-        // The first is taken from the end.
+        // `ready` is a stack, so the first worker must be pushed last.
         numbers.reverse();
         numbers
             .iter()
@@ -295,7 +296,7 @@ impl Source for FioSource {
     }
 }
 
-/// How many I/Os a job issues, where its end does not depend on time.
+/// Returns the number of I/Os of a job, if its end does not depend on time.
 fn expected(job: &Job, capacity: Sectors) -> Option<u64> {
     let bytes = job.single_size()?;
     let region = crate::region::region(job, 0, capacity).ok()?;

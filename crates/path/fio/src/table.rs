@@ -1,5 +1,5 @@
-//! Every option of fio's, and what becomes of it: the one table from which
-//! reading, errors, reports and the reference page derive.
+//! Table of all options of fio with their treatment. Parser, errors, reports and the reference page
+//! use this table.
 
 use crate::option::{OptionEntry, Read, Treatment};
 use crate::readers as read;
@@ -50,13 +50,14 @@ const fn refused(
 }
 
 const ZERO: &[&str] = &["0"];
-/// Engines of which a job on files may have any: each makes one call at a time.
+/// Engines that a job on files may name. All are simulated in the same way, with one call at a
+/// time.
 const FILE_ENGINES: &[&str] = &[
     "sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio",
 ];
 const NEVER: &[&str] = &[];
 
-/// All of them.
+/// All options.
 pub(crate) const OPTIONS: &[OptionEntry] = &[
     simulated(&["name"], read::name, "the job's name in reports, in place of its section's"),
     simulated(

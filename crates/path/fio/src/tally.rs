@@ -1,4 +1,4 @@
-//! What is counted of one worker, a request at a time, in memory of fixed size.
+//! Statistics of one worker, updated with each request, in memory of fixed size.
 
 use crate::job::Direction;
 use crate::pace::Lag;
@@ -6,15 +6,15 @@ use fullstroke_contract::Status;
 use fullstroke_units::{Duration, Time};
 use hdrhistogram::Histogram;
 
-/// Percentiles keep three significant digits, up to this: 19 hours. fio's own
-/// bins are 1.6 % wide.
+/// Significant digits of percentiles, for latencies up to `LONGEST_NS` (19 hours). fio's own bins
+/// are 1.6 % wide.
 const DIGITS: u8 = 3;
 const LONGEST_NS: u64 = 1 << 46;
-/// Rates are sampled over windows of this length, as fio does by default.
+/// Length of the windows for rate samples, as in fio by default.
 const WINDOW: Duration = Duration::from_millis(500);
 
-/// Upper bounds of fio's latency bins, in ns, us and ms; a value belongs to the
-/// first bound that it lies below.
+/// Upper bounds of fio's latency bins, in ns, us and ms. A value belongs to the first bin whose
+/// bound is greater.
 pub(crate) const BINS_NS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 pub(crate) const BINS_MS: [u64; 11] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000];
 
@@ -58,7 +58,8 @@ impl Moments {
         self.max = self.max.max(other.max);
     }
 
-    /// 0 where nothing was recorded, as fio prints it; so are the others.
+    /// Returns the smallest value; 0 without values, as fio prints it. The other functions do the
+    /// same.
     pub(crate) fn min(&self) -> u64 {
         if self.count == 0 { 0 } else { self.min }
     }
@@ -75,13 +76,13 @@ impl Moments {
         }
     }
 
-    /// Of a sample: over `n - 1`.
+    /// Returns the standard deviation of a sample, with divisor `n - 1`.
     pub(crate) fn deviation(&self) -> f64 {
         if self.count < 2 {
             return 0.0;
         }
-        // About the whole-numbered mean first, in integers: the squares alone
-        // would lose their difference to rounding.
+        // First about the rounded mean, in integers: a difference of sums of squares would be lost
+        // to rounding.
         let count = u128::from(self.count);
         let (mean, rest) = (self.sum / count, self.sum % count);
         let about_mean = self
@@ -92,7 +93,7 @@ impl Moments {
     }
 }
 
-/// The rate of each window of half a second.
+/// Rates of windows of half a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Windows {
     end: Time,
@@ -111,8 +112,8 @@ impl Windows {
     }
 
     fn record(&mut self, now: Time, bytes: u64) {
-        // A pause of many windows counts as one without I/O, as in fio, where
-        // samples are taken as I/O completes.
+        // A pause of many windows counts as one window without I/O. fio does the same, because it
+        // takes samples when I/O completes.
         if now >= self.end {
             let per_s = 1_000 / WINDOW.as_millis_f64() as u64;
             self.kib_per_s.record(self.bytes * per_s / 1024);
@@ -129,13 +130,13 @@ impl Windows {
     }
 }
 
-/// One direction.
+/// Statistics of one direction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lane {
     pub(crate) bytes: u64,
     pub(crate) latency_ns: Moments,
     pub(crate) windows: Windows,
-    /// Made with the first I/O: most jobs go one way only.
+    /// Made at the first I/O, because most jobs use only one direction.
     histogram: Option<Box<Histogram<u64>>>,
 }
 
@@ -144,7 +145,7 @@ impl Lane {
         self.latency_ns.count
     }
 
-    /// The smallest latency that so many percent do not exceed, in ns.
+    /// Returns the smallest latency in ns that `percent` of the I/Os do not exceed.
     pub(crate) fn percentile_ns(&self, percent: f64) -> u64 {
         let found = self
             .histogram
@@ -177,35 +178,34 @@ impl Lane {
         match (&mut self.histogram, &other.histogram) {
             (_, None) => {}
             (none @ None, some) => none.clone_from(some),
-            // Both have the bounds above, so that adding cannot fail.
+            // Both histograms have the same bounds, so the addition cannot fail.
             (Some(own), Some(other)) => drop(own.add(&**other)),
         }
     }
 }
 
-/// One worker, or several.
+/// Statistics of one worker, or of several.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// When counting began: behind the ramp.
+    /// Time when counting began: the end of the ramp.
     began: Option<Time>,
-    /// How long it lasted; the longest of several workers.
+    /// Run time; for several workers, the longest.
     pub(crate) elapsed: Duration,
     pub(crate) lanes: [Lane; 3],
     pub(crate) flush_ns: Moments,
-    /// I/Os by the number in flight when they were issued: 1, 2 to 3, 4 to 7,
-    /// and so on to 64 and more.
+    /// Number of I/Os by the depth at their issue: 1, 2 to 3, 4 to 7, and so on, up to 64 and more.
     pub(crate) depths: [u64; 7],
     pub(crate) bins_ns: [u64; 10],
     pub(crate) bins_us: [u64; 10],
     pub(crate) bins_ms: [u64; 12],
-    /// I/Os that were not done: lost data, or beyond the volume.
+    /// Number of failed I/Os: lost data, or addresses beyond the volume.
     pub(crate) failed: u64,
-    /// How far it was behind its rate at its end.
+    /// Delay against the rate at the end of the job.
     pub(crate) lag: Option<Lag>,
 }
 
 impl Tally {
-    /// What is issued from `began` on counts.
+    /// Begins counting: only I/Os issued from `began` on are counted.
     pub(crate) fn begin(&mut self, began: Time) {
         *self = Tally {
             began: Some(began),
@@ -216,14 +216,14 @@ impl Tally {
             .for_each(|lane| lane.windows.begin(began));
     }
 
-    /// The worker has ended.
+    /// Records the end of the worker.
     pub(crate) fn end(&mut self, now: Time) {
         self.elapsed = self
             .began
             .map_or(Duration::ZERO, |began| now.saturating_since(began));
     }
 
-    /// An I/O was issued, `depth` of them are in flight now.
+    /// Records the issue of an I/O. `depth` is the number in flight, including this I/O.
     pub(crate) fn issued(&mut self, now: Time, depth: u32) {
         if self.began.is_none_or(|began| now < began) {
             return;
@@ -231,7 +231,7 @@ impl Tally {
         self.depths[(depth.max(1).ilog2() as usize).min(6)] += 1;
     }
 
-    /// An I/O has finished. What was issued during the ramp does not count.
+    /// Records the end of an I/O. I/Os issued during the ramp do not count.
     pub(crate) fn finished(
         &mut self,
         direction: Direction,
@@ -252,7 +252,7 @@ impl Tally {
         self.bin(latency.as_nanos());
     }
 
-    /// A flush has finished.
+    /// Records the end of a flush.
     pub(crate) fn flushed(&mut self, submitted: Time, now: Time) {
         if self.began.is_some_and(|began| submitted >= began) {
             self.flush_ns.record(now.since(submitted).as_nanos());
@@ -270,7 +270,7 @@ impl Tally {
         }
     }
 
-    /// What another worker of the group has counted.
+    /// Adds the statistics of another worker of the group.
     pub(crate) fn add(&mut self, other: &Tally) {
         self.elapsed = self.elapsed.max(other.elapsed);
         self.lanes

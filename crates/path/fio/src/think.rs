@@ -1,9 +1,9 @@
-//! When a job pauses.
+//! Pauses of a job (`thinktime`).
 
 use crate::job::{Job, ThinkAfter};
 use fullstroke_units::{Duration, Time};
 
-/// Counts blocks towards the next pause.
+/// Counter of blocks up to the next pause.
 #[derive(Clone, Debug)]
 pub(crate) struct Thinking {
     pause: Duration,
@@ -11,9 +11,9 @@ pub(crate) struct Thinking {
     after: ThinkAfter,
     io_time: Duration,
     seen: u64,
-    /// The number of blocks from which the next pause counts.
+    /// Number of blocks at which the count for the next pause begins.
     counted: u64,
-    /// The end of the last pause.
+    /// End of the last pause.
     since: Time,
 }
 
@@ -30,17 +30,17 @@ impl Thinking {
         }
     }
 
-    /// The job begins.
+    /// Starts the count when the job begins.
     pub(crate) fn start(&mut self, now: Time) {
         self.since = now;
     }
 
-    /// A block was issued, or has completed.
+    /// Records that a block was issued or completed.
     pub(crate) fn saw(&mut self, what: ThinkAfter) {
         self.seen += u64::from(what == self.after);
     }
 
-    /// Whether it is time for a pause.
+    /// Returns true if a pause is due.
     pub(crate) fn is_due(&self, now: Time) -> bool {
         if self.pause.as_nanos() == 0 {
             return false;
@@ -56,9 +56,9 @@ impl Thinking {
         self.seen >= self.counted.saturating_add(self.blocks.unwrap_or(1))
     }
 
-    /// Pauses; until when. Observed with fio 3.33: blocks that completed beyond
-    /// `thinktime_blocks` count for the next pause, so that a queue that was
-    /// drained once is used for that many blocks only.
+    /// Begins a pause. Returns its end. Observed with fio 3.33: blocks that completed beyond
+    /// `thinktime_blocks` count towards the next pause. So after the queue was drained once, each
+    /// turn issues only `thinktime_blocks` blocks.
     pub(crate) fn pause(&mut self, now: Time) -> Time {
         self.counted = self.counted.saturating_add(self.blocks.unwrap_or(1));
         self.since = now + self.pause;

@@ -1,29 +1,29 @@
-//! Numbers as fio reads them: with units, in hexadecimal, in parentheses.
+//! Parsers of numbers as in fio: with units, in hexadecimal, in parentheses.
 //!
-//! Suffixes are fio 3.33's, found by trying them: with `kb_base=1024` (the
-//! default) `4k`, `4kb` and `4ki` are 4096 and `4kib` is 4000; with
-//! `kb_base=1000` the former are 4000 and the latter is 4096. What fio cuts off
-//! silently (`4kx`, `1.5m`, `0x10k`) is an error here.
+//! The suffixes were found by experiments with fio 3.33. With `kb_base=1024` (the default) `4k`,
+//! `4kb` and `4ki` are 4096, and `4kib` is 4000. With `kb_base=1000` the former are 4000, and the
+//! latter is 4096. fio silently cuts off invalid endings (`4kx`, `1.5m`, `0x10k`); here they are
+//! errors.
 
 use crate::expression::{self, split_number};
 use fullstroke_contract::{Reason, reason};
 use fullstroke_units::Duration;
 
-/// What a number without a unit counts in.
+/// Unit of a number without a suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeUnit {
     Seconds,
     Microseconds,
 }
 
-/// A size in bytes, or a share of the volume.
+/// A size in bytes, or a percentage of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Amount {
     Bytes(u64),
     Percent(u64),
 }
 
-/// What a prefix letter multiplies by, as a power of the base.
+/// Returns the power of the base for a prefix letter.
 fn power(prefix: &str) -> Option<u32> {
     ["", "k", "m", "g", "t", "p"]
         .iter()
@@ -31,7 +31,7 @@ fn power(prefix: &str) -> Option<u32> {
         .map(|power| power as u32)
 }
 
-/// The factor of a suffix such as `k`, `KiB` or `b`.
+/// Returns the factor of a suffix such as `k`, `KiB` or `b`.
 pub(crate) fn size_factor(suffix: &str, kb_base: u64) -> Option<u64> {
     let suffix = suffix.to_ascii_lowercase();
     let (prefix, base) = if let Some(prefix) = suffix.strip_suffix("ib") {
@@ -50,7 +50,7 @@ pub(crate) fn size_factor(suffix: &str, kb_base: u64) -> Option<u64> {
     base.checked_pow(power)
 }
 
-/// The factor of a suffix of time, in nanoseconds.
+/// Returns the factor of a time suffix, in nanoseconds.
 pub(crate) fn time_factor(suffix: &str) -> Option<u64> {
     let factor = match suffix.to_ascii_lowercase().as_str() {
         "us" | "usec" => 1_000,
@@ -64,7 +64,7 @@ pub(crate) fn time_factor(suffix: &str) -> Option<u64> {
     Some(factor)
 }
 
-/// A whole number of bytes, or of things: `4k`, `0x1000`, `(4*1024)`.
+/// Parses a whole number of bytes or other units: `4k`, `0x1000`, `(4*1024)`.
 pub(crate) fn integer(text: &str, kb_base: u64) -> Result<u64, Reason> {
     let wrong = || {
         reason!(
@@ -82,7 +82,7 @@ pub(crate) fn integer(text: &str, kb_base: u64) -> Result<u64, Reason> {
         .ok_or_else(|| reason!("found `{text}`; it does not fit into 64 bits"))
 }
 
-/// A size, or a percentage of the volume: `1g`, `20%`.
+/// Parses a size, or a percentage of the volume: `1g`, `20%`.
 pub(crate) fn amount(text: &str, kb_base: u64) -> Result<Amount, Reason> {
     match text.strip_suffix('%') {
         None => integer(text, kb_base).map(Amount::Bytes),
@@ -93,8 +93,7 @@ pub(crate) fn amount(text: &str, kb_base: u64) -> Result<Amount, Reason> {
     }
 }
 
-/// A span of time: `10`, `500ms`, `2m`, `(2*500ms)`. An expression counts
-/// microseconds.
+/// Parses a duration: `10`, `500ms`, `2m`, `(2*500ms)`. An expression counts microseconds.
 pub(crate) fn time(text: &str, bare: TimeUnit) -> Result<Duration, Reason> {
     let wrong = || reason!("found `{text}`; expected a whole number with d, h, m, s, ms or us");
     if text.starts_with('(') {
@@ -120,7 +119,7 @@ pub(crate) fn time(text: &str, bare: TimeUnit) -> Result<Duration, Reason> {
     short_enough(text, number.saturating_mul(factor))
 }
 
-/// A span that can be added to any instant of a run.
+/// Checks that the duration can be added to any time of a run.
 fn short_enough(text: &str, nanoseconds: u64) -> Result<Duration, Reason> {
     let span = Duration::from_nanos(nanoseconds);
     if span > Duration::LONGEST {
@@ -131,8 +130,8 @@ fn short_enough(text: &str, nanoseconds: u64) -> Result<Duration, Reason> {
     Ok(span)
 }
 
-/// A list by direction, `read,write,trim`: a part that is left out is `None`,
-/// and the last one counts for those behind it.
+/// Parses a list by direction, `read,write,trim`. A missing part is `None`, and the last value
+/// holds for the directions behind it.
 pub(crate) fn each_direction<T: Clone>(
     text: &str,
     read: impl Fn(&str) -> Result<T, Reason>,
@@ -158,7 +157,7 @@ pub(crate) fn each_direction<T: Clone>(
     Ok([at(0), at(1), at(2)])
 }
 
-/// `low-high`, with `:` or `-` between; one value is both.
+/// Parses `low-high`, with `:` or `-` in between. A single value is both bounds.
 pub(crate) fn range<T: PartialOrd + Copy>(
     text: &str,
     read: impl Fn(&str) -> Result<T, Reason>,
@@ -176,7 +175,7 @@ pub(crate) fn range<T: PartialOrd + Copy>(
 mod tests {
     use super::*;
 
-    /// Values that fio 3.33 gave for `bs=` and `offset=`.
+    /// Results of fio 3.33 for `bs=` and `offset=`.
     #[test]
     fn sizes_are_those_that_fio_reads() {
         for (text, bytes) in [

@@ -1,8 +1,7 @@
 //! One clone of a job: a state machine that issues I/O as fio's thread does.
 //!
-//! fio's thread runs one loop: is it over, flush?, think?, wait for the rate,
-//! issue, and where the queue is full reap. A [`Phase`] is a place in it where
-//! the thread waits.
+//! fio's thread runs one loop: check for the end, flush, think, wait for the rate, issue, and reap
+//! if the queue is full. A [`Phase`] is a point of this loop where the thread waits.
 
 use crate::job::{Direction, Engine, Job, ThinkAfter, Work};
 use crate::offsets::Block;
@@ -16,41 +15,41 @@ use fullstroke_contract::{Extent, Hints, Operation, Out, Request, RequestId, Slo
 use fullstroke_units::{Duration, Random, SECTOR_BYTES, Seed, Time};
 use std::sync::Arc;
 
-/// What a worker remembers of a request in flight.
+/// State of a request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlight {
     pub(crate) worker: u32,
-    /// `None` for a flush.
+    /// Direction; `None` for a flush.
     direction: Option<Direction>,
     bytes: u64,
     pub(crate) submitted: Time,
 }
 
-/// What a worker works with: the request's way out, and what is counted.
+/// Context of a worker: the output for requests, and the statistics.
 pub(crate) struct Desk<'a> {
     pub(crate) out: &'a mut Out,
     pub(crate) slots: &'a mut Slots<InFlight>,
     pub(crate) tally: &'a mut Tally,
-    /// Requests that may still be issued, of all workers.
+    /// Number of requests that all workers together may still issue.
     pub(crate) left: &'a mut u64,
 }
 
-/// Where a worker waits.
+/// Point where a worker waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// For other jobs to end.
+    /// Waits for the end of other jobs.
     Waiting,
-    /// For its start.
+    /// Waits for its start time.
     Delayed(Time),
-    /// For nothing.
+    /// Does not wait.
     Running,
-    /// For completions, until so few are in flight.
+    /// Waits until only this many requests are in flight.
     Reaping(u32),
-    /// For everything in flight, and then what.
+    /// Waits until nothing is in flight, then continues with the given action.
     Draining(Next),
-    /// For an instant.
+    /// Sleeps until this time.
     Asleep(Time),
-    /// For a flush, and then what.
+    /// Waits for a flush, then continues with the given action.
     Flushing(Next),
     Ended,
 }
@@ -63,16 +62,16 @@ enum Next {
     Iterate,
 }
 
-/// The worker.
+/// A worker: one clone of a job.
 pub(crate) struct Worker {
     pub(crate) job: Arc<Job>,
-    /// Its number from 0, over all jobs.
+    /// Number from 0, over all jobs.
     pub(crate) number: u32,
     seed: Seed,
     offsets: Places,
-    /// Offsets, sizes and directions.
+    /// Random stream for offsets, sizes and directions.
     choice: Random,
-    /// Poisson arrivals.
+    /// Random stream for Poisson arrivals and start delays.
     timing: Random,
     pace: Pace,
     phase: Phase,
@@ -85,17 +84,17 @@ pub(crate) struct Worker {
     thinking: Thinking,
     writes: u64,
     flush_due: bool,
-    /// The direction that the rate was waited for.
+    /// Direction chosen before the wait for the rate.
     held: Option<Direction>,
-    /// The block that was trimmed and is to be written.
+    /// Block that was trimmed and must be written next.
     trimmed: Option<Block>,
 }
 
 impl Worker {
-    /// Worker `number`, on its part of a volume, or on its files.
+    /// Makes worker `number` on its part of a volume, or on its files.
     ///
     /// # Errors
-    /// The option that does not fit the volume.
+    /// Returns the option that does not fit the volume.
     pub(crate) fn new(
         job: &Arc<Job>,
         number: u32,
@@ -134,8 +133,8 @@ impl Worker {
         })
     }
 
-    /// The files, by their places, that a flush now is of: all at an iteration's end, else
-    /// the one whose turn it is, as in fio.
+    /// Returns the indices of the files that the current flush covers. As in fio, these are all
+    /// files at the end of an iteration, else the file whose turn it is.
     pub(crate) fn flushed_files(&mut self) -> std::ops::Range<usize> {
         if self.phase == Phase::Flushing(Next::Iterate) {
             return 0..self.offsets.files();
@@ -152,7 +151,7 @@ impl Worker {
         self.phase == Phase::Ended
     }
 
-    /// When it wants to be woken; never if it waits for completions.
+    /// Returns the wake time; never if the worker waits for completions.
     pub(crate) fn alarm(&self) -> Time {
         match self.phase {
             Phase::Delayed(until) | Phase::Asleep(until) => until,
@@ -160,8 +159,8 @@ impl Worker {
         }
     }
 
-    /// Nothing holds it back any more at `now`. As in fio, `startdelay` counts
-    /// from the beginning of the run.
+    /// Ends the wait for other jobs at `now`. As in fio, `startdelay` counts from the beginning of
+    /// the run.
     pub(crate) fn release(&mut self, now: Time) {
         let (low, high) = self.job.start_delay;
         let spread = (high - low).as_nanos();
@@ -174,7 +173,7 @@ impl Worker {
         self.phase = Phase::Delayed(now.max(delay));
     }
 
-    /// Another job's end is its own: it issues no more.
+    /// Ends the worker because another job has ended. It issues no more I/O.
     pub(crate) fn terminate(&mut self, now: Time) {
         self.terminated = true;
         match self.phase {
@@ -184,7 +183,7 @@ impl Worker {
         }
     }
 
-    /// One of its requests has finished.
+    /// Handles the completion of a request.
     pub(crate) fn completed(
         &mut self,
         now: Time,
@@ -216,7 +215,7 @@ impl Worker {
         }
     }
 
-    /// Goes on until it has to wait.
+    /// Runs the state machine until the worker must wait.
     pub(crate) fn advance(&mut self, now: Time, desk: &mut Desk<'_>) {
         loop {
             match self.phase {
@@ -245,7 +244,7 @@ impl Worker {
         desk.tally.begin(self.ramp_end);
     }
 
-    /// One turn of fio's loop.
+    /// Executes one turn of fio's loop.
     fn step(&mut self, now: Time, desk: &mut Desk<'_>) {
         self.end_ramp(now);
         if self.is_over(now) || *desk.left == 0 {
@@ -260,7 +259,7 @@ impl Worker {
             Ok(direction) => self.issue_next(now, direction, desk),
             Err((due, direction)) => {
                 self.held = Some(direction);
-                // The job sleeps no longer than it runs.
+                // The job must not sleep beyond the end of its run time.
                 let until = due.min(self.stop.max(now));
                 let offload = self.job.offload;
                 self.phase = if offload {
@@ -272,8 +271,7 @@ impl Worker {
         }
     }
 
-    /// Behind the ramp `number_ios` and rates begin anew; bytes do not, as in
-    /// fio.
+    /// Ends the ramp. As in fio, `number_ios` and rates count from here, but bytes do not.
     fn end_ramp(&mut self, now: Time) {
         if !self.ramping || now < self.ramp_end {
             return;
@@ -285,7 +283,7 @@ impl Worker {
         }
     }
 
-    /// Whether this iteration, or all, is over.
+    /// Returns true if the iteration or the whole job is over.
     fn is_over(&self, now: Time) -> bool {
         self.terminated || now >= self.stop || self.progress.is_over(&self.job)
     }
@@ -300,8 +298,8 @@ impl Worker {
         }
     }
 
-    /// Which direction may go now, or when which one may. A mix whose drawn
-    /// direction is ahead of its rate turns to the other one.
+    /// Returns the direction that may be issued now, else the earliest time and its direction. If
+    /// the drawn direction of a mix is ahead of its rate, the mix takes the other direction.
     fn paced(&self, now: Time, drawn: Direction) -> Result<Direction, (Time, Direction)> {
         let due = self.pace.due(drawn);
         if due <= now {
@@ -343,7 +341,8 @@ impl Worker {
         }
     }
 
-    /// A full queue is reaped, `reap_least` at a time, until `iodepth_low`.
+    /// Returns the number in flight at which reaping ends. A full queue is reaped `reap_least` at a
+    /// time, down to `iodepth_low`.
     fn floor(&self, depth: u32) -> u32 {
         let least = self.job.reap_least.max(1);
         let low = self.job.depth_low.unwrap_or(depth).min(depth);
@@ -401,7 +400,7 @@ impl Worker {
         );
     }
 
-    /// Flushes. A flush that waits in the job is not one of those in flight.
+    /// Issues a flush. A flush for which the job waits does not count as in flight.
     fn flush(&mut self, now: Time, desk: &mut Desk<'_>, next: Next) {
         self.flush_due = false;
         let queued = self.job.engine == Engine::QueuedFlush && next == Next::Run;
@@ -426,7 +425,7 @@ impl Worker {
         self.submit(flight, Operation::Flush, Extent::default(), desk);
     }
 
-    /// Behind each turn of the loop: time to pause?
+    /// Ends a turn of the loop, with a pause if one is due.
     fn think_or_run(&mut self, now: Time) {
         self.phase = if self.thinking.is_due(now) {
             Phase::Draining(Next::Think)
@@ -448,8 +447,8 @@ impl Worker {
         }
     }
 
-    /// An iteration is over and everything in flight is done: flush, begin
-    /// again, or end.
+    /// Ends an iteration when nothing is in flight: flushes, begins the next iteration, or ends the
+    /// job.
     fn iterate(&mut self, now: Time, desk: &mut Desk<'_>) {
         let may_issue = *desk.left > 0;
         if self.job.flush_at_end && self.writes > 0 && may_issue {
@@ -467,7 +466,8 @@ impl Worker {
                 self.phase = Phase::Running;
             }
             None => {
-                // A job that also thinks may be late by its own doing.
+                // A job with pauses may be late because of the pauses, so its delay says nothing
+                // about the volume.
                 let thinks = self.job.think > Duration::ZERO;
                 desk.tally.lag = self.pace.behind(now).filter(|_| !thinks);
                 desk.tally.end(now);

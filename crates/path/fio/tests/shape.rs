@@ -1,4 +1,4 @@
-//! The shape of results, held against fio itself where it is installed.
+//! Compares the format of the results with fio itself, if fio is installed.
 
 use fullstroke_contract::{Completion, Cx, Node as _, Out, Port};
 use fullstroke_fio::{FioSource, JobSet};
@@ -10,7 +10,7 @@ use std::process::Command;
 const JOB: &str =
     "[global]\nioengine=null\nsize=1m\n[a]\nrw=randrw\niodepth=4\n[b]\nstonewall\nrw=read\n";
 
-/// Ours: each request takes a millisecond.
+/// Returns the simulated results. Each request takes a millisecond.
 fn simulated(text: &str) -> Value {
     let set = JobSet::parse("a.fio", text, &BTreeMap::new()).unwrap();
     let mut source = FioSource::new(&set, Sectors(1 << 21), Seed(1), None).unwrap();
@@ -38,7 +38,7 @@ fn simulated(text: &str) -> Value {
         .json("0")
 }
 
-/// The paths of all values, such as `jobs.read.clat_ns.min`.
+/// Collects the paths of all values, such as `jobs.read.clat_ns.min`.
 fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {

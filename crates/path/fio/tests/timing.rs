@@ -1,5 +1,5 @@
-//! Jobs in virtual time, against what fio 3.33 did: each test names the options
-//! with which it was run.
+//! Compares jobs in simulated time with runs of fio 3.33. Each test names the options of the fio
+//! run.
 
 use fullstroke_contract::{Completion, Cx, Node as _, Operation, Out, Port, Request, Status};
 use fullstroke_fio::{FioResults, FioSource, JobSet};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// One request: when it was issued, in microseconds, and what it was.
+/// A request and its issue time in microseconds.
 type Issued = (u64, Request);
 
 struct Ran {
@@ -16,8 +16,8 @@ struct Ran {
     results: FioResults,
 }
 
-/// Runs a job file on a volume of 1 GiB that answers each request after
-/// `latency_us`, however many there are.
+/// Runs a job file on a volume of 1 GiB that answers each request after `latency_us`, whatever the
+/// number of requests in flight.
 fn run(text: &str, latency_us: u64) -> Ran {
     run_with(text, latency_us, None)
 }
@@ -69,7 +69,7 @@ impl Ran {
         self.issued.iter().map(|(at, _)| at / 1000).collect()
     }
 
-    /// `w0` is a write of 4 KiB block 0.
+    /// Returns the requests as text. `w0` is a write of 4 KiB block 0.
     fn letters(&self) -> String {
         let letter = |(_, request): &Issued| match request.operation {
             Operation::Read => format!("r{}", request.extent.start.0 / 8),
@@ -118,7 +118,7 @@ fn a_queued_engine_keeps_its_depth() {
 
 #[test]
 fn a_queue_drains_to_its_low_mark() {
-    // Latencies differ by place in the queue here: nothing else completes early.
+    // All requests complete 1 ms after their issue, so the low mark is reached at that time.
     let ran = run(
         "[a]\nioengine=libaio\niodepth=4\niodepth_low=1\nsize=28k\nthinktime=0\n",
         1000,
@@ -133,7 +133,7 @@ fn a_queue_drains_to_its_low_mark() {
 
 #[test]
 fn think_time_follows_completed_blocks() {
-    // iodepth=4 thinktime=20ms: the queue fills once, then one block a pause.
+    // iodepth=4 thinktime=20ms: the queue fills once, then one block follows each pause.
     let options = "[a]\nioengine=libaio\niodepth=4\nthinktime=20ms\nsize=1m\n";
     let ran = run(&format!("{options}number_ios=8\n"), 100);
     assert_eq!(ran.times_ms(), [0, 0, 0, 0, 20, 40, 60, 80]);
@@ -249,7 +249,7 @@ fn a_ramp_comes_before_the_runtime_and_does_not_count() {
         (&read["total_ios"], &read["runtime"]),
         (&100.into(), &1000.into())
     );
-    // --number_ios=150 counts behind the ramp, --size=600k does not.
+    // --number_ios=150 counts from the end of the ramp, --size=600k does not.
     let counted = |options: &str| {
         let ran = run(
             &format!("[a]\nrate_iops=100\nramp_time=1\n{options}\n"),
@@ -311,7 +311,7 @@ fn exitall_ends_the_group_with_its_first_job() {
 
 #[test]
 fn flushes_follow_every_nth_write() {
-    // rw=write size=64k bs=4k fsync=4: none behind the last block.
+    // rw=write size=64k bs=4k fsync=4: no flush after the last block.
     let ran = run("[a]\nrw=write\nsize=40k\nfsync=4\n", 10);
     assert_eq!(ran.letters(), "w0 w1 w2 w3 f w4 w5 w6 w7 f w8 w9");
     let ran = run("[a]\nrw=write\nsize=16k\nend_fsync=1\n", 10);
@@ -363,7 +363,7 @@ fn reads_and_writes_of_a_sequential_mix_each_go_their_own_way() {
 
 #[test]
 fn amounts_are_those_that_fio_does() {
-    // Each with bs=4k; the number of I/Os that fio 3.33 did.
+    // Options with bs=4k, and the number of I/Os of fio 3.33.
     for (options, ios) in [
         ("size=1m\nio_size=64k", 16),
         ("size=1m\nloops=3", 768),

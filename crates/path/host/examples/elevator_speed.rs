@@ -1,10 +1,10 @@
-//! What an elevator alone costs: 256 processes that read and write 4 KiB at
-//! random or one after the other, 512 requests in all, 32 of them with a device
-//! that answers in order.
+//! Measures the cost of an elevator alone. The load has 256 processes and 512 requests. Each
+//! process reads or writes 4 KiB, at random or sequentially. The device completes in order, with 32
+//! requests in flight.
 //!
 //! `cargo run --release -p fullstroke-host --example elevator_speed [NAME..]`
 
-// It measures the host's own time, which the layers must not know.
+// The example measures real time, which the layers must not know.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use fullstroke_contract::registry::Keys;
@@ -51,7 +51,7 @@ fn main() {
     }
 }
 
-/// Closed loops, and the device.
+/// Closed loops and their device.
 struct Loops {
     sequential: bool,
     random: Random,
@@ -75,7 +75,7 @@ impl Loops {
         }
     }
 
-    /// Answers how long it took in simulated time.
+    /// Runs to the end and returns the simulated time.
     fn run(mut self, mut elevator: Box<dyn Elevator>) -> Duration {
         let mut waiting = WAITING;
         (0..WAITING).for_each(|number| self.ask(number % PROCESSES, elevator.as_mut()));
@@ -114,7 +114,7 @@ impl Loops {
         request.extent = Extent::new(start, 8);
         request.process = process;
         request.queued = self.now;
-        // Every fourth process writes, and nobody waits for it.
+        // Every fourth process sends asynchronous writes.
         if process.is_multiple_of(4) {
             request.operation = Operation::Write;
             request.synchronous = false;

@@ -1,14 +1,14 @@
-//! The block layer: what is submitted is plugged, merged, and handed to the
-//! device in the order that an elevator chooses.
+//! The block layer: plugs and merges submitted requests, and issues them in the order of an
+//! elevator.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `layer.rs` | the layer itself |
-//! | `gate.rs` | submitters that wait: for a free request, behind a barrier |
-//! | `flushing.rs` | flushes that nobody waits for but who sent them |
-//! | `plug.rs` | holding requests back until neighbours have arrived |
-//! | `neighbours.rs` | which waiting requests a new one could join |
-//! | `originals.rs` | the submitted requests behind the waiting ones |
+//! | `gate.rs` | submitters that wait for a free request or behind a barrier |
+//! | `flushing.rs` | flushes for which only the submitter waits |
+//! | `plug.rs` | holds requests back until neighbours have arrived |
+//! | `neighbours.rs` | waiting requests that a new request could join |
+//! | `originals.rs` | the submitted requests behind the waiting requests |
 //! | `request.rs` | a request as elevators see it |
 
 mod flushing;

@@ -1,30 +1,29 @@
-//! The clock that the host's timers go by.
+//! The clock of the host's timers.
 //!
-//! Up to this day kernels count most of their time in ticks: `jiffies` grows by
-//! one `HZ` times a second, and who compares times compares those. An expiry of
-//! so many milliseconds is a whole number of ticks, a timer goes off at one, and
-//! nobody sees what happens between two of them.
+//! Kernels still count most times in ticks: `jiffies` grows by one `HZ` times a second, and the
+//! kernel compares ticks. An expiry in milliseconds becomes a whole number of ticks, and a timer
+//! goes off at a tick. Events between two ticks have the same time.
 
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Time};
 
-/// The frequencies that can be chosen when a kernel is built (`kernel/Kconfig.hz`).
+/// The frequencies of kernel builds (`kernel/Kconfig.hz`).
 const FREQUENCIES: [u32; 4] = [100, 250, 300, 1000];
 
-/// Exact, or in ticks from the beginning of the run on.
+/// A clock: exact, or in ticks from the beginning of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     tick: Option<Duration>,
 }
 
 impl Clock {
-    /// To the nanosecond.
+    /// Exact to the nanosecond.
     pub const EXACT: Clock = Clock { tick: None };
 
-    /// With so many ticks a second; exact without.
+    /// Returns a clock with `hz` ticks a second, or an exact clock for `None`.
     ///
     /// # Errors
-    /// A frequency that no kernel is built with.
+    /// No kernel is built with the frequency.
     pub fn new(hz: Option<u32>) -> Result<Clock, ConfigError> {
         let Some(hz) = hz else {
             return Ok(Clock::EXACT);
@@ -40,11 +39,11 @@ impl Clock {
         })
     }
 
-    /// For elevators that read a clock of nanoseconds in their kernels, and set
-    /// timers by it.
+    /// Refuses a clock with ticks. Elevators whose kernels read a clock of nanoseconds, and set
+    /// their timers in nanoseconds, call this function.
     ///
     /// # Errors
-    /// If this one ticks.
+    /// The clock counts in ticks.
     pub fn must_be_exact(self, elevator: &str) -> Result<(), ConfigError> {
         match self.tick {
             None => Ok(()),
@@ -56,7 +55,7 @@ impl Clock {
         }
     }
 
-    /// What it shows at `now`: the last tick.
+    /// Returns the reading of the clock at `now`: the time of the last tick.
     #[inline]
     pub fn read(self, now: Time) -> Time {
         match self.tick {
@@ -65,11 +64,10 @@ impl Clock {
         }
     }
 
-    /// An expiry of `span`, as kernels are built with it: `span * HZ / 1000` ticks,
-    /// rounded down, but one at least (`default_antic_expire` of
-    /// `block/as-iosched.c`, `cfq_init` of `block/cfq-iosched.c`,
-    /// `blk_queue_make_request` of `block/ll_rw_blk.c`, Linux 2.6.24). No time
-    /// stays none.
+    /// Returns the expiry that a kernel makes of `span`: `span * HZ / 1000` ticks, rounded down,
+    /// but at least one tick. The rule is that of `default_antic_expire` of `block/as-iosched.c`,
+    /// `cfq_init` of `block/cfq-iosched.c`, and `blk_queue_make_request` of `block/ll_rw_blk.c`,
+    /// Linux 2.6.24. A span of zero stays zero.
     pub fn whole(self, span: Duration) -> Duration {
         if span == Duration::ZERO {
             span
@@ -78,29 +76,30 @@ impl Clock {
         }
     }
 
-    /// The same where an expiry must lie in the past, as `time_after` asks: a tick
-    /// more.
+    /// Returns [`whole`](Clock::whole) plus one tick, for kernels that compare with `time_after`:
+    /// there an expiry must lie in the past.
     pub fn past(self, span: Duration) -> Duration {
         self.whole(span) + self.tick.unwrap_or(Duration::ZERO)
     }
 
-    /// The longest that is shorter than that expiry: a tick less.
+    /// Returns [`whole`](Clock::whole) minus one tick: the longest time that is shorter than the
+    /// expiry.
     pub fn short_of(self, span: Duration) -> Duration {
         self.whole(span)
             .saturating_sub(self.tick.unwrap_or(Duration::ZERO))
     }
 
-    /// A tick; a millisecond where it is exact.
+    /// Returns the length of a tick; 1 ms if the clock is exact.
     pub fn tick(self) -> Duration {
         self.tick.unwrap_or(Duration::from_millis(1))
     }
 
-    /// Whole ticks in `span`; nanoseconds where it is exact.
+    /// Returns the number of whole ticks in `span`; nanoseconds if the clock is exact.
     pub fn count(self, span: Duration) -> u64 {
         span.as_nanos() / self.unit()
     }
 
-    /// So many ticks, or nanoseconds.
+    /// Returns the length of `count` ticks, or of `count` nanoseconds if the clock is exact.
     pub fn span(self, count: u64) -> Duration {
         Duration::from_nanos(count.saturating_mul(self.unit()))
     }

@@ -1,4 +1,4 @@
-//! The keys of the host, and the layer that they ask for.
+//! The keys of the host, and the layers of a configuration.
 
 use crate::block::{BlockLayer, Flushing, Plugging, Settings};
 use crate::elevator::{Maker, REGISTRY, Site, Trial};
@@ -13,88 +13,85 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The keys of the host that are not an elevator's. Without `elevator` the host
-/// has a plain dispatch queue, if `queue_depth` is given.
+/// The keys of the host, without those of an elevator. Without `elevator` the host has a plain
+/// dispatch queue if `queue_depth` is given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostKeys {
-    /// Requests that the volume below is given at once. With an elevator 32,
-    /// without one no limit, unless said.
+    /// Largest number of requests in flight at the volume. Default 32 with an elevator; no limit
+    /// without an elevator.
     pub queue_depth: Option<u32>,
-    /// How waiting requests are merged and ordered; not at all unless said.
+    /// The I/O scheduler. Merges and orders waiting requests. Default: no scheduler.
     pub elevator: Option<String>,
-    /// Requests that may wait or be with the device, in each direction; whoever
-    /// submits more waits. 128 unless said.
+    /// Largest number of requests, waiting and in flight, for each direction. Submitters of further
+    /// requests wait. Default 128.
     pub nr_requests: Option<u32>,
-    /// The longest request in KiB: merging stops there, and longer ones are cut.
-    /// 512 unless said.
+    /// Longest request in KiB. Merges stop at this length, and longer requests are split. Default
+    /// 512.
     pub max_sectors_kb: Option<u32>,
-    /// How requests are held back until neighbours have arrived. task unless
-    /// said.
+    /// How requests are held back until neighbours have arrived. Default task.
     pub plug: Option<Plugging>,
-    /// Held back requests that pull the plug: 4 with plug = "queue", 32 with
-    /// plug = "task", unless said.
+    /// Limit of held requests; the plug is pulled there. Default 4 with plug = "queue", 32 with
+    /// plug = "task".
     pub unplug_threshold: Option<u32>,
-    /// How long plug = "queue" holds back requests that nobody waits for; 3ms
-    /// unless said.
+    /// Time for which plug = "queue" holds back requests without a waiting submitter. Default 3ms.
     pub unplug_delay: Option<Duration>,
-    /// Ticks a second of the kernel's clock: 100, 250, 300 or 1000. Timers go off at
-    /// a tick, expiries are a whole number of them, at least one, and processes'
-    /// thinking is measured in them. Exact unless said; bfq and kyber do not count
-    /// in ticks.
+    /// Ticks a second of the kernel's clock: 100, 250, 300 or 1000. Timers go off at a tick.
+    /// Expiries are a whole number of ticks, at least one. The think times of processes are
+    /// measured in ticks. Default: an exact clock. bfq and kyber do not count in ticks.
     pub hz: Option<u32>,
-    /// What a flush does to other requests. Unless said, what it did in the
-    /// kernels of the elevator: drain with noop, v-r, deadline, anticipatory and
-    /// cfq, sequence with the others.
+    /// Effect of a flush on other requests. The default is that of the elevator's kernel: drain
+    /// with noop, v-r, deadline, anticipatory and cfq, sequence with the others.
     pub flush: Option<Flushing>,
-    /// Whether a write that must be on the medium when it completes (FUA) is left
-    /// to the device. If not, a flush follows it, as Linux does with SATA drives
-    /// unless told otherwise. true unless said.
+    /// True if the device itself serves forced writes (FUA: on the medium at completion). If false,
+    /// a flush follows each such write, as in Linux with SATA drives by default. Default true.
     pub fua: Option<bool>,
-    /// Whether requests that meet on the boundary of a stripe unit stay apart.
+    /// True if two requests stay separate where they meet on the boundary of a stripe unit. Default
+    /// false.
     pub stripe_aware_merging: Option<bool>,
-    /// Whether requests are cut and kept apart where a track of the drive below ends,
-    /// and the plug is pulled when a run of requests has come to such an end. The
-    /// tracks are those of `tracks` in `[volume]`, or the drive's own.
+    /// True to align requests to the tracks of the drive below. Then requests are split at track
+    /// ends and never merged across tracks. A run of requests up to the end of a track pulls the
+    /// plug. The tracks are those of `tracks` in `[volume]`, or the drive's own. Default false.
     pub track_aligned: Option<bool>,
-    /// Whether an elevator that waits for one member's next request lets the
-    /// others work.
+    /// True if the other members work on while an elevator waits for the next request of one
+    /// member. Default false.
     pub per_member_anticipation: Option<bool>,
-    /// The file system that programs work on, with them alone.
+    /// The file system of the programs. Has an effect only with programs.
     pub files: Option<Keys>,
-    /// A page cache through which programs read and write the device, or its files;
-    /// none unless said.
+    /// The page cache through which programs read and write the device or its files. Default: no
+    /// page cache.
     #[schemars(with = "Option<MemoryKeys>")]
     pub memory: Option<Keys>,
-    /// A cache, beneath the page cache, of what storage pushes (PUSH of
-    /// `[[opportunities]]`); what it pushes is not heeded unless said.
+    /// A cache below the page cache for blocks that storage pushes (PUSH of `[[opportunities]]`).
+    /// Without this table the host ignores pushed blocks.
     pub pushed: Option<PushedKeys>,
-    /// A host table of its own for each drive of a volume of several: two levels.
+    /// A host table for each drive of a volume of several drives: two levels of scheduling.
     pub members: Option<Keys>,
 }
 
-/// What the host is to be.
+/// The configuration of one host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostConfig {
     keys: HostKeys,
-    /// The elevator's own keys.
+    /// Keys of the elevator.
     tunables: Keys,
-    /// Stands in the place of the elevator.
+    /// Elevator in place of the configured one.
     trial: Option<Trial>,
     members: Option<Box<HostConfig>>,
-    /// What it is called, where there are several.
+    /// Name of the host, if there are several.
     name: Option<String>,
 }
 
-/// What lies below a host's layer.
+/// The device below the layer of a host.
 pub struct Underneath {
-    /// Its addresses.
+    /// Number of addresses, in sectors.
     pub capacity: Sectors,
-    /// Whether it is a single drive.
+    /// True if the device is a single drive.
     pub drive: bool,
-    /// How its addresses lie on members, if they are striped.
+    /// Map of addresses to members, if the device is striped.
     pub stripes: Option<Box<dyn Stripes>>,
-    /// How they lie on tracks, if the layer [wants to know](HostConfig::aligns_to_tracks).
+    /// Map of addresses to tracks. Needed if the layer [aligns to
+    /// tracks](HostConfig::aligns_to_tracks).
     pub tracks: Option<Arc<Boundaries>>,
 }
 
@@ -102,8 +99,8 @@ impl HostConfig {
     /// Reads a `[host]` table.
     ///
     /// # Errors
-    /// A key that neither the host nor its elevator has, an unknown elevator, a
-    /// key without effect beside the others.
+    /// A key is unknown to the host and to its elevator; the elevator is unknown; or a key has no
+    /// effect beside the others.
     pub fn read(table: &Keys) -> Result<HostConfig, ConfigError> {
         let config = HostConfig::read_level(table)?;
         match &config.keys.members {
@@ -162,17 +159,18 @@ impl HostConfig {
             ..HostConfig::default()
         };
         config.check(elevator)?;
+        // Builds both caches once to find errors in their keys. The capacity does not matter here.
         config.cache()?;
         config.pushed(Sectors::ZERO)?;
         Ok(config)
     }
 
-    /// The table `files`, if there is one.
+    /// Returns the table `files`, if there is one.
     pub fn files(&self) -> Option<&Keys> {
         self.keys.files.as_ref()
     }
 
-    /// The page cache, empty, if there is one.
+    /// Returns an empty page cache, if the table `memory` exists.
     ///
     /// # Errors
     /// As [`read`](HostConfig::read).
@@ -186,21 +184,23 @@ impl HostConfig {
             request_pages: self
                 .keys
                 .max_sectors_kb
+                // Pages of 4 KiB.
                 .map_or(default.request_pages, |kib| u64::from(kib / 4).max(1)),
         };
         let cache = MemoryKeys::read(table).and_then(|keys| Cache::new(&keys, queue));
         cache.map(Some).map_err(|error| error.below("memory"))
     }
 
-    /// Whether there is an elevator.
+    /// True if the host has an elevator.
     pub fn has_elevator(&self) -> bool {
         self.keys.elevator.is_some()
     }
 
-    /// Puts an elevator in the place of the one that it has; the block layer's keys stay.
+    /// Replaces the configured elevator by `trial`. The keys of the block layer stay.
     ///
     /// # Errors
-    /// There is none, or it has keys of its own, which would mean nothing.
+    /// There is no elevator, or the configured elevator has keys of its own: `trial` would not know
+    /// these keys.
     pub fn try_out(&mut self, trial: Trial) -> Result<(), ConfigError> {
         let refuse = |key: &str, problem: &str| {
             let message = format!("{problem} for `{}` to stand in the place of", trial.name());
@@ -219,12 +219,12 @@ impl HostConfig {
         Ok(())
     }
 
-    /// Whether there is a page cache.
+    /// True if the host has a page cache.
     pub fn has_memory(&self) -> bool {
         self.keys.memory.is_some()
     }
 
-    /// The layer of the page cache above a device of `capacity`, if there is one.
+    /// Returns the layer of the page cache above a device of `capacity`, if there is a page cache.
     ///
     /// # Errors
     /// As [`read`](HostConfig::read).
@@ -239,7 +239,8 @@ impl HostConfig {
         }))
     }
 
-    /// The same of one of several hosts: what its caches count is told under its name.
+    /// Names the host, for a configuration of several hosts. Reports list the counters of its
+    /// caches under the name.
     #[must_use]
     pub fn called(self, name: &str) -> HostConfig {
         HostConfig {
@@ -248,12 +249,12 @@ impl HostConfig {
         }
     }
 
-    /// Whether it keeps what storage pushes.
+    /// True if the host keeps pushed blocks.
     pub fn keeps_pushed(&self) -> bool {
         self.keys.pushed.is_some()
     }
 
-    /// The layer that keeps what storage pushes, above a device of `capacity`, if there is one.
+    /// Returns the layer for pushed blocks above a device of `capacity`, if there is such a layer.
     ///
     /// # Errors
     /// As [`read`](HostConfig::read).
@@ -268,7 +269,7 @@ impl HostConfig {
         }))
     }
 
-    /// The bytes of its page cache; none, if there is none.
+    /// Returns the size of the page cache in bytes; 0 without a page cache.
     ///
     /// # Errors
     /// As [`read`](HostConfig::read).
@@ -281,7 +282,7 @@ impl HostConfig {
             .map_err(|error| error.below("memory"))
     }
 
-    /// What contradicts itself, or would have no effect.
+    /// Refuses contradictions, and keys without effect.
     fn check(&self, elevator: Option<&Entry<Maker>>) -> Result<(), ConfigError> {
         let HostKeys {
             queue_depth,
@@ -324,6 +325,8 @@ impl HostConfig {
                            or leave it out";
             return Err(ConfigError::new("fua", message));
         }
+        // The volume is not known yet. This site suits every elevator: `satf`, for one, refuses a
+        // volume of several drives.
         let site = Site {
             capacity: Sectors(u64::MAX),
             drive: true,
@@ -340,7 +343,7 @@ impl HostConfig {
         Ok(())
     }
 
-    /// Without an elevator only the depth means something.
+    /// Refuses keys without effect if there is no elevator.
     fn check_plain(&self) -> Result<(), ConfigError> {
         let given = serde_json::to_value(&self.keys).unwrap_or_default();
         let without_effect = given
@@ -361,25 +364,25 @@ impl HostConfig {
         }
     }
 
-    /// What each drive of the volume has above it.
+    /// Returns the configuration of the host level above each drive of the volume.
     pub fn members(&self) -> Option<&HostConfig> {
         self.members.as_deref()
     }
 
-    /// Whether requests end with tracks, which have to be known then.
+    /// True if requests end with tracks. The caller must then provide the tracks.
     pub fn aligns_to_tracks(&self) -> bool {
         self.keys.track_aligned == Some(true)
     }
 
-    /// Whether its elevator counts queues elsewhere as distance.
+    /// True if the elevator counts queues at other members as distance.
     pub fn weighs_queues(&self) -> bool {
         self.tunables.contains_key("queue_weight")
     }
 
-    /// The layer, if the configuration needs one.
+    /// Builds the layer, if the configuration needs one.
     ///
     /// # Errors
-    /// What does not suit the volume below.
+    /// A key does not suit the volume below.
     pub fn build(&self, below: Underneath) -> Result<Option<Box<dyn Node>>, ConfigError> {
         let Some(name) = &self.keys.elevator else {
             return Ok(self
@@ -425,7 +428,7 @@ impl HostConfig {
         )))
     }
 
-    /// What a flush does to other requests above this elevator.
+    /// Returns the effect of a flush on other requests under this elevator.
     fn flush(&self, elevator: &Entry<Maker>) -> Flushing {
         self.keys.flush.unwrap_or(elevator.build.flush)
     }
@@ -433,6 +436,7 @@ impl HostConfig {
     fn site(&self) -> Result<Site, ConfigError> {
         Ok(Site {
             queue_depth: self.keys.queue_depth.unwrap_or(32),
+            // `BLKDEV_MAX_RQ` of `include/linux/blkdev.h`.
             nr_requests: self.keys.nr_requests.unwrap_or(128),
             capacity: Sectors::ZERO,
             drive: false,
@@ -449,12 +453,14 @@ impl HostConfig {
             ..
         } = *site;
         let plug = self.keys.plug.unwrap_or_default();
-        // The kernels': `blk_queue_make_request` of `block/ll_rw_blk.c` in 2.6.24 (4
-        // requests, 3 ms), `BLK_MAX_REQUEST_COUNT` today.
+        // Defaults of the kernels: 4 requests and 3 ms in `blk_queue_make_request` of
+        // `block/ll_rw_blk.c`, Linux 2.6.24; `BLK_MAX_REQUEST_COUNT` of today.
         let usual_threshold = if plug == Plugging::Queue { 4 } else { 32 };
         Settings {
             queue_depth,
             nr_requests,
+            // `BLK_DEF_MAX_SECTORS` of `include/linux/blkdev.h` in 2.6.24: 1024 sectors of 512
+            // bytes.
             sectors_max: Sectors(u64::from(self.keys.max_sectors_kb.unwrap_or(512)) * 2),
             plug,
             unplug_threshold: self.keys.unplug_threshold.unwrap_or(usual_threshold),

@@ -1,18 +1,18 @@
-//! The two directions in which a host counts requests and keeps them apart.
+//! The two directions. A host counts and queues the requests of each direction separately.
 
 use std::ops::{Index, IndexMut};
 
-/// Whether data come from the device, or go there.
+/// Direction of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the device.
+    /// From the device: reads.
     Read,
-    /// To the device: writes and discards, and flushes with them.
+    /// To the device: writes, discards and flushes.
     Write,
 }
 
 impl Direction {
-    /// The direction of requests that write, or of those that do not.
+    /// Returns [`Direction::Write`] if `writes`, otherwise [`Direction::Read`].
     pub(crate) fn of_writes(writes: bool) -> Direction {
         if writes {
             Direction::Write
@@ -30,7 +30,7 @@ pub(crate) struct ByDirection<T> {
 }
 
 impl<T> ByDirection<T> {
-    /// `change` of each value.
+    /// Applies `change` to each value.
     pub(crate) fn map<U>(&self, change: impl Fn(&T) -> U) -> ByDirection<U> {
         ByDirection {
             read: change(&self.read),

@@ -1,11 +1,10 @@
-//! The dispatch queue: requests beyond a depth wait in the host, in order of
-//! arrival.
+//! The dispatch queue: requests above the queue depth wait in the host, in order of arrival.
 
 use fullstroke_contract::{Completion, Cx, Gauge, Node, Out, Port, Request, Slots, Wake};
 use fullstroke_units::Time;
 use std::collections::VecDeque;
 
-/// The layer.
+/// The layer of a host without an elevator.
 ///
 /// - **Events in**: `submit`, `completed`.
 /// - **Effects out**: `issue` to the one member, `complete`.
@@ -24,7 +23,7 @@ struct Slot {
 }
 
 impl DispatchQueue {
-    /// A queue with nothing in it, that lets `depth` requests through at once.
+    /// Returns an empty queue with the queue depth `depth`.
     pub fn new(depth: u32) -> DispatchQueue {
         DispatchQueue {
             depth,

@@ -1,32 +1,31 @@
-//! The elevator: which of the waiting requests goes to the device next, and
-//! when.
+//! The elevators: each chooses which waiting request goes to the device next, and when.
 //!
-//! An elevator is one file: a type that implements [`Elevator`], its keys, its
-//! tests, and one line in [`REGISTRY`].
+//! An elevator is one file: a type that implements [`Elevator`], its keys, its tests, and one line
+//! in [`REGISTRY`].
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `noop.rs` | in order of arrival, with merges |
-//! | `fifo.rs` | in order of arrival, never merged |
+//! | `fifo.rs` | in order of arrival, without merges |
 //! | `sstf.rs`, `scan.rs`, `c_scan.rs` | the classics, by address |
 //! | `vr.rs` | V(R), with expiries |
-//! | `satf.rs` | the shortest access, where a single drive is below |
+//! | `satf.rs` | shortest access time, above a single drive |
 //! | `deadline.rs` | Linux 2.6.24's, 2.6.23's, and with expiries that grow with the latency |
-//! | `anticipatory.rs` | Linux 2.6.24's, which pauses for what is likely to come |
+//! | `anticipatory.rs` | Linux 2.6.24's, which pauses for the next request of a process |
 //! | `mq_deadline.rs` | today's: deadline for each class of I/O priority |
-//! | `bfq.rs` | today's: sectors by weight, budget by budget; favours the interactive |
+//! | `bfq.rs` | today's: sectors by weight, budget by budget; favours interactive processes |
 //! | `kyber.rs` | today's: tokens for reads and writes, by their latencies |
 //! | `cfq.rs` | Linux 2.6.24's CFQ: slices of time |
-//! | `by_position.rs` | what the classics choose from |
-//! | `forest.rs` | requests sorted by a key, for elevators to choose from |
+//! | `by_position.rs` | waiting requests by address, for the classics |
+//! | `forest.rs` | requests sorted by a key |
 //! | `fifos.rs` | requests in order of arrival, for expiries and plain queues |
-//! | `coordinated.rs` | where queues of other members count as distance |
-//! | `back_seek.rs` | onwards by address, with short seeks back |
-//! | `throttle.rs` | how many asynchronous requests an elevator sees at once |
-//! | `habits.rs` | what is learnt about a process |
-//! | `testing.rs` | a device and closed loops to try an elevator with |
-//! | `conformance.rs` | what every elevator is held to |
-//! | `extremes.rs` | the same for keys at the ends of their ranges |
+//! | `coordinated.rs` | queues at other members count as distance |
+//! | `back_seek.rs` | ascending order of address, with short seeks back |
+//! | `throttle.rs` | a limit on the asynchronous requests that an elevator sees at once |
+//! | `habits.rs` | think times and seek distances of a process |
+//! | `testing.rs` | a device and closed loops for tests of an elevator |
+//! | `conformance.rs` | tests of every elevator |
+//! | `extremes.rs` | conformance tests for keys at the ends of their ranges |
 
 mod anticipatory;
 mod back_seek;
@@ -68,47 +67,44 @@ use fullstroke_units::{Lbn, Sectors, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A rule of choice, together with the requests that wait under it.
+/// An I/O scheduler: a rule of choice, together with its waiting requests.
 ///
 /// - **Events in**: [`add`](Elevator::add), [`grown`](Elevator::grown),
 ///   [`coalesced`](Elevator::coalesced), [`completed`](Elevator::completed).
-/// - **Out**: [`dispatch`](Elevator::dispatch), exactly once for each slot that
-///   was added and not coalesced away.
-/// - **Getters**: [`may_join`](Elevator::may_join),
-///   [`next_wake`](Elevator::next_wake), [`anticipates`](Elevator::anticipates),
-///   [`starves`](Elevator::starves).
+/// - **Out**: [`dispatch`](Elevator::dispatch), exactly once for each added slot, except for slots
+///   coalesced into another.
+/// - **Getters**: [`may_join`](Elevator::may_join), [`next_wake`](Elevator::next_wake),
+///   [`anticipates`](Elevator::anticipates), [`starves`](Elevator::starves).
 ///
-/// What the block layer guarantees:
+/// The block layer guarantees:
 ///
-/// - A slot names a request from `add` until `completed` (or `coalesced`, as
-///   the one that is gone); then it is used again. Slots are small: the most
-///   requests that were ever there at once.
-/// - Only reads, writes and discards arrive here. A flush passes the elevator
-///   by. Where it is a barrier ([`Flushing::Drain`]), everything before it has
-///   completed before it is issued, and nothing behind it is added before it has
-///   completed; else it is one of the device's requests that the elevator did
-///   not dispatch.
-/// - Time is monotonic over all calls. It is that of the host's [`Clock`]: where
-///   that ticks, what happens between two ticks happens at the first of them, and
-///   an elevator whose own spans are whole ticks names whole ticks.
-/// - `dispatch` is called only while at least one request waits here, the
-///   device has room, and nothing is plugged; again and again until it declines
-///   or nothing is left. It is called after each add, join and completion, and
-///   at `next_wake`.
+/// - A slot names one request from `add` until `completed`, or until `coalesced` if the request is
+///   merged into another. Then the slot is used again. Slot numbers stay below the largest number
+///   of simultaneous requests.
+/// - Only reads, writes and discards arrive here. A flush bypasses the elevator. If flushes are
+///   barriers ([`Flushing::Drain`]), a flush is issued after all earlier requests have completed,
+///   and later requests are added after the flush has completed. Otherwise a flush counts among the
+///   requests in flight, although the elevator did not dispatch it.
+/// - Time never decreases from call to call. The time is that of the host's [`Clock`]. If that
+///   clock ticks, events between two ticks have the time of the first tick. An elevator whose own
+///   time spans are whole ticks then names whole ticks.
+/// - `dispatch` is called only if at least one request waits here, the device has room, and the
+///   queue is not plugged. Calls repeat until the elevator declines or no request is left. Calls
+///   follow each add, join and completion, and happen at `next_wake`.
 pub trait Elevator: Send {
-    /// Whether `other` may become part of `kept`. The layer has made sure
-    /// already that they are neighbours of one operation, class and level,
-    /// neither forces unit access, and together they are not too long. Where
-    /// both wait (`Join::Coalesce`), `kept` is the first of the two in address.
+    /// True if `other` may become part of `kept`. The layer has checked three conditions already.
+    /// The two are neighbours of one operation, class and level. Neither forces unit access.
+    /// Together they are not too long. If both wait (`Join::Coalesce`), `kept` has the lower
+    /// address.
     fn may_join(&self, _kept: &Queued, _other: &Queued, _join: Join) -> bool {
         true
     }
 
-    /// The request in `slot` is new.
+    /// Adds the new request in `slot`.
     fn add(&mut self, now: Time, slot: u32, requests: &Requests);
 
-    /// `arrival` has become part of the request in `slot`, which was `before`
-    /// and is now `requests[slot]`. A front join has moved its start.
+    /// Notes a merge: `arrival` has become part of the request in `slot`. The request was `before`
+    /// and is now `requests[slot]`. A front join has moved the start.
     fn grown(
         &mut self,
         now: Time,
@@ -119,101 +115,98 @@ pub trait Elevator: Send {
         requests: &Requests,
     );
 
-    /// Two requests that waited here have become one: `requests[kept]`, whose
-    /// start is as it was. The other, still to be seen in `requests[gone]`,
-    /// must be forgotten.
+    /// Notes the merge of two waiting requests into `requests[kept]`, with an unchanged start. The
+    /// elevator must forget the other request, still readable as `requests[gone]`.
     fn coalesced(&mut self, now: Time, kept: u32, gone: u32, requests: &Requests);
 
-    /// Takes out the request that goes to the device now. `None` declines: it
-    /// is better to wait for something else. Whoever declines while nothing is
-    /// in flight must name a later instant in `next_wake`.
+    /// Removes and returns the request that goes to the device now. `None` declines, because
+    /// waiting for another request is better. An elevator that declines while no request is in
+    /// flight must name a later time in `next_wake`.
     fn dispatch(&mut self, now: Time, context: &Context<'_>) -> Option<u32>;
 
-    /// The request in `slot`, dispatched at `requests[slot].dispatched`, has
-    /// completed.
+    /// Notes the completion of the request in `slot`, dispatched at `requests[slot].dispatched`.
     fn completed(&mut self, _now: Time, _slot: u32, _requests: &Requests) {}
 
-    /// When `dispatch` should be tried again even if nothing else happens;
-    /// [`Time::NEVER`] if it need not. After a refusal at `now`, later than
-    /// `now`.
+    /// Returns the time at which `dispatch` should be called again even if nothing else happens, or
+    /// [`Time::NEVER`]. After `dispatch` has declined at `now`, the time must be later than `now`.
     fn next_wake(&self) -> Time {
         Time::NEVER
     }
 
-    /// Whether it holds the device back for requests that have not come yet: only
-    /// then does the layer's option `per_member_anticipation` mean something.
+    /// True if the elevator holds the device back for requests that have not arrived yet. Only then
+    /// has the layer's option `per_member_anticipation` an effect.
     fn anticipates(&self) -> bool {
         false
     }
 
-    /// Whether a request may wait for ever while others are served. Who answers
-    /// no is held to it by the conformance tests (for best-effort requests).
+    /// True if a request may wait for ever while others are served. If false, the conformance tests
+    /// check this for best-effort requests.
     fn starves(&self) -> bool;
 }
 
-/// What an elevator may know when it chooses.
+/// State of the layer and the device, for the choice of an elevator.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// The requests, by slot.
     pub requests: &'a Requests,
-    /// Requests that wait in the elevator, at least 1.
+    /// Number of requests in the elevator, at least 1.
     pub waiting: u32,
-    /// Requests that the device has.
+    /// Number of requests in flight.
     pub issued: u32,
-    /// Requests that the device may have.
+    /// Largest number of requests in flight.
     pub queue_depth: u32,
     /// The readings of the device below.
     pub device: Gauge,
-    /// How addresses lie on the device, if it is a single drive.
+    /// Map of addresses to tracks, if the device is a single drive.
     pub tracks: Option<&'a dyn TrackTable>,
-    /// How addresses lie on the members behind the device, if the layer's
-    /// option `per_member_anticipation` is on.
+    /// Map of addresses to the members behind the device, if the layer's option
+    /// `per_member_anticipation` is on.
     pub stripes: Option<&'a dyn Stripes>,
 }
 
 impl Context<'_> {
-    /// The member that holds `lbn`, where anticipation is to go by member: then
-    /// waiting for one member is no reason to leave the others idle.
+    /// Returns the member that holds `lbn`, if anticipation works by member. Then a wait for one
+    /// member need not leave the others idle.
     pub fn member_of(&self, lbn: Lbn) -> Option<u32> {
         self.stripes.map(|stripes| stripes.member_of(lbn))
     }
 }
 
-/// An elevator that is in no registry.
+/// An elevator outside the registry.
 pub type Trial = fullstroke_contract::Trial<Site, dyn Elevator>;
 
-/// What an elevator is built for.
+/// Host and device of an elevator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Requests that the device may have at once.
+    /// Largest number of requests in flight.
     pub queue_depth: u32,
-    /// Requests that may wait or be in flight, in each direction.
+    /// Largest number of requests, waiting and in flight, for each direction.
     pub nr_requests: u32,
-    /// Addresses of the device.
+    /// Number of addresses of the device, in sectors.
     pub capacity: Sectors,
-    /// Whether the device is a single drive, whose track table is known.
+    /// True if the device is a single drive with a known track table.
     pub drive: bool,
-    /// What the host tells time by.
+    /// Clock of the host.
     pub clock: Clock,
 }
 
-/// Builds an elevator from its keys.
+/// Function that builds an elevator from its keys.
 pub type BuildElevator = fn(&Keys, &Site) -> Result<Box<dyn Elevator>, ConfigError>;
 
-/// How an elevator comes about, and what it came with.
+/// Builder of an elevator, with the flushes of its kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Maker {
-    /// Builds it.
+    /// Builds the elevator.
     pub build: BuildElevator,
-    /// What a flush did in the kernels that it is from; today's way for those
-    /// from textbooks. The default of the host's key `flush`.
+    /// Effect of a flush in the elevator's kernel; the effect of today for elevators from
+    /// textbooks. Default of the host's key `flush`.
     pub flush: Flushing,
 }
 
-/// Puts each elevator into the registry, and its tests of tunables beside it.
+/// Puts each elevator into the registry, together with the tests of its keys.
 macro_rules! elevators {
     ($($name:literal => $module:ident, $flush:ident;)*) => {
-        /// Every elevator.
+        /// All elevators.
         pub const REGISTRY: &[Entry<Maker>] = &[$(Entry {
             name: $name,
             summary: $module::SUMMARY,
@@ -221,15 +214,15 @@ macro_rules! elevators {
             build: Maker { build: $module::build, flush: Flushing::$flush },
         },)*];
 
-        /// For each elevator, in the same order: two values of each of its keys
-        /// and a load that tells them apart.
+        /// For each elevator, in the same order: two values of each key and a load under which the
+        /// two values differ.
         #[cfg(test)]
         const TUNABLES: &[fn() -> Vec<testing::Tunable>] = &[$($module::tunables,)*];
     };
 }
 
-// To add an elevator: write its file, and add its `mod` and its line here: its
-// name, its module, and what a flush did in its kernel.
+// To add an elevator, write its file, and add its `mod` and a line here: its name, its module, and
+// the effect of a flush in its kernel.
 elevators! {
     "noop" => noop, Drain;
     "fifo" => fifo, Sequence;
@@ -246,7 +239,7 @@ elevators! {
     "kyber" => kyber, Sequence;
 }
 
-/// The keys of an elevator that has none.
+/// The keys of an elevator without keys.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoKeys {}

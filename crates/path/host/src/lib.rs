@@ -1,15 +1,15 @@
-//! The host between workload and volume: its page cache and its block layer.
+//! The host between workload and volume: page cache and block layer.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `clock.rs` | exact time, or the ticks of a kernel |
-//! | `config.rs` | the keys of `[host]`, and the layer that they ask for |
-//! | `direction.rs` | reads, and what goes to the device |
-//! | `paged.rs` | a device that is read and written through the page cache |
-//! | `pushed.rs` | what storage has pushed, beneath the page cache |
-//! | `dispatch.rs` | without an elevator: how many requests the volume sees at once |
+//! | `config.rs` | the keys of `[host]`, and the layers of a configuration |
+//! | `direction.rs` | reads from the device, and writes to the device |
+//! | `paged.rs` | a device behind the page cache of programs |
+//! | `pushed.rs` | pushed blocks, below the page cache |
+//! | `dispatch.rs` | a host without an elevator: limits the requests in flight |
 //! | `block/` | the block layer: plugging, merging, waiting for a free request |
-//! | `elevator/` | which request goes to the device next, and when |
+//! | `elevator/` | the I/O schedulers: choice of the next request and its time |
 
 pub mod block;
 mod clock;

@@ -1,17 +1,19 @@
-//! The page cache of a host whose programs read and write a device through it:
-//! the device is one object, and its pages are those of the buffer cache.
+//! The page cache of a host, for programs on a device. The device is one object. Its pages
+//! correspond to the kernel's buffer cache.
 //!
-//! What is cached costs no time. A flush is an fsync of the device: what is dirty
-//! goes down, and a flush behind it. What is opened with O_DIRECT passes the cache
-//! by, after what is dirty of it; what is forced (O_SYNC) ends when it is on the
-//! device. What could not be written is told to everybody who flushes, once, by
-//! the first flush of theirs that ends from then on, and by forced writes until then
-//! (`errseq_t` of Linux). Read-ahead is by process, or by stream where the workload has some:
-//! each has the device open for itself.
+//! - Cached pages cost no time.
+//! - A flush is an fsync of the device: the dirty pages are written, then a flush follows.
+//! - A request with O_DIRECT bypasses the cache, after dirty pages within its extent have been
+//!   written.
+//! - A forced write (O_SYNC) completes when the data are on the device.
+//! - A failed write-back is reported once to each flushing process, by its next completed flush.
+//!   Until then the forced writes of the process report the failure too (`errseq_t` of Linux).
+//! - Read-ahead has a state for each process, or for each stream if the workload has streams. Each
+//!   process or stream has opened the device separately.
 //!
-//! Where other hosts stand above, as above the memory that guests share, PULL is heeded
-//! here as far as anything is dirty here, and goes on to them; what they write for it goes
-//! on down (*Pro-active storage systems*, 2012, section 5.4).
+//! Other hosts may stand above, for example guests with shared memory. Then this layer writes its
+//! own dirty pages for a PULL and passes the PULL on to the hosts above. Writes of these hosts for
+//! the PULL go on down (*Pro-active storage systems*, 2012, section 5.4).
 
 use fullstroke_contract::{
     Completion, Counters, Cx, Extent, Gauge, Hints, Node, Notice, Object, Operation, Out, Port,
@@ -31,8 +33,8 @@ mod tests;
 /// Sectors of a page.
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 
-/// What goes down for a request itself, not for the cache, has its slot behind
-/// this bit.
+/// Bit in the id of a request that goes down for a program, not for the cache. The lower bits are
+/// the slot.
 const OWN: u64 = 1 << 32;
 
 /// The layer.
@@ -42,20 +44,20 @@ const OWN: u64 = 1 << 32;
 pub struct PagedDevice {
     cache: Cache,
     capacity: Sectors,
-    /// Whoever has the device open: streams, then processes.
+    /// Open files of the device. Streams come first, then processes.
     open: BTreeMap<(bool, u32), FileId>,
     slots: Slots<Slot>,
-    /// What is on its way for the cache, by the number of its I/O.
+    /// I/Os of the cache in flight, by number.
     flights: Vec<(Operation, Run)>,
-    /// What the cache leaves to do; reused.
+    /// Work from the cache for this layer. Kept between calls to reuse the memory.
     todo: CacheOut,
-    /// What was written above for a PULL and has not begun to go down: pages of it are
-    /// still being written as they were before.
+    /// Pages from hosts above for a PULL, before their write-back. An earlier write of some of the
+    /// pages is still in flight.
     passing: Vec<Run>,
-    /// How many writes of the cache that have failed whoever has flushed was told of.
+    /// Number of failed write-backs reported to each process or stream by a flush.
     told: BTreeMap<(bool, u32), u64>,
     idle_since: Time,
-    /// The host that it is of, where there are several.
+    /// Name of the host, if there are several.
     host: Option<String>,
 }
 
@@ -67,7 +69,7 @@ struct Slot {
 }
 
 impl PagedDevice {
-    /// `cache` above a device of `capacity`.
+    /// Returns the layer with `cache` above a device of `capacity`.
     pub fn new(cache: Cache, capacity: Sectors) -> PagedDevice {
         PagedDevice {
             cache,
@@ -83,7 +85,7 @@ impl PagedDevice {
         }
     }
 
-    /// The same, of the host called `name`.
+    /// Names the layer after the host called `name`.
     #[must_use]
     pub fn of_host(self, name: &str) -> PagedDevice {
         PagedDevice {
@@ -92,7 +94,7 @@ impl PagedDevice {
         }
     }
 
-    /// The file of whoever asks.
+    /// Returns the open file of the process or stream, and opens the device if necessary.
     fn file(&mut self, hints: &Hints) -> FileId {
         let cache = &mut self.cache;
         *self
@@ -101,7 +103,8 @@ impl PagedDevice {
             .or_insert_with(|| cache.open(Object::DEVICE))
     }
 
-    /// Asks the cache for what a request needs of it first.
+    /// Asks the cache for the part of a request that comes first: the read or write of pages, or
+    /// the write-back of dirty pages.
     fn ask(&mut self, now: Time, slot: u32) -> Answer {
         let request = self.slots[slot].request;
         let ticket = Ticket(u64::from(slot));
@@ -141,8 +144,8 @@ impl PagedDevice {
         )
     }
 
-    /// What a request needs of the cache is done: it is answered, or goes on to
-    /// the device itself.
+    /// Continues a request after the cache has done its part: completes the request, or issues it
+    /// to the device.
     fn ready(
         &mut self,
         now: Time,
@@ -168,8 +171,8 @@ impl PagedDevice {
         );
     }
 
-    /// The status of a flush, or of a forced write, that ends as `status`, and whatever else its
-    /// owner is to be told.
+    /// Returns the status of a flush or forced write at completion: `status`, or a failed
+    /// write-back not yet reported to the process.
     fn told(&mut self, request: &Request, status: Status) -> Status {
         let flushes = matches!(request.operation, Operation::Flush | Operation::Standby);
         let forced = request.operation == Operation::Write && request.hints.force_unit_access;
@@ -180,7 +183,8 @@ impl PagedDevice {
         let opener = opener(&request.hints);
         let told = self.told.get(&opener).copied().unwrap_or(0);
         if flushes {
-            // Whoever forces one write does not learn from it what became of the others.
+            // A forced write does not count as the report: the process still learns of the failure
+            // from its next flush.
             self.told.insert(opener, failures);
         }
         if status == Status::Done && told < failures {
@@ -209,8 +213,8 @@ impl PagedDevice {
         }
     }
 
-    /// Tells below whether `extent` is here as the device has it. To be lent is no use of
-    /// a page: it goes as soon as it would have gone.
+    /// Answers an ASK: tells the storage below if `extent` is cached and clean. The look-up does
+    /// not count as a use of the pages, and so does not delay an eviction.
     fn answer_whether_held(&mut self, now: Time, extent: Extent, out: &mut Out) {
         let held = extent.within(self.capacity) && self.cache.holds_clean(pages_of(extent));
         let extent = if held {
@@ -240,7 +244,7 @@ impl PagedDevice {
         );
     }
 
-    /// Begins to write what was written above for a PULL, as far as it can.
+    /// Begins the write-back of pages from hosts above for a PULL, as far as possible.
     fn pass(&mut self, now: Time) {
         for run in &self.passing {
             self.cache.pull(now, *run, &mut self.todo);
@@ -248,11 +252,11 @@ impl PagedDevice {
         self.passing.retain(|run| self.cache.is_dirty(*run));
     }
 
-    /// Carries out what the cache has left to do. `last` is what has just come
-    /// back from below, if that is why.
+    /// Carries out the work from the cache. `last` is the completion from below that caused the
+    /// work, if there was one.
     fn carry_out(&mut self, now: Time, last: Option<&Completion>, out: &mut Out) {
         self.carry_out_once(now, last, out);
-        // What passes may wake who wrote more of it.
+        // A pass may wake a writer that adds more pages.
         while !self.passing.is_empty() {
             self.pass(now);
             if self.todo.is_empty() {
@@ -319,7 +323,7 @@ impl PagedDevice {
     }
 }
 
-/// Whoever has the device open: a stream, or a process.
+/// Returns the key of an open file: a stream, or else a process.
 fn opener(hints: &Hints) -> (bool, u32) {
     if hints.stream != 0 {
         (false, hints.stream)
@@ -328,7 +332,7 @@ fn opener(hints: &Hints) -> (bool, u32) {
     }
 }
 
-/// The pages of which an extent has any sector.
+/// Returns the pages with at least one sector of the extent.
 fn pages_of(extent: Extent) -> Run {
     let first = extent.start.0 / PAGE_SECTORS;
     Run::new(
@@ -349,7 +353,8 @@ impl Node for PagedDevice {
             return self.answer(now, slot, Status::OutOfRange, None, cx.out);
         }
         let answer = self.ask(now, slot);
-        // What it leaves to do goes down before what the request itself does.
+        // The work of the cache is issued before the request itself. A direct read or flush depends
+        // on the write-back.
         self.carry_out(now, None, cx.out);
         if answer == Answer::Done {
             self.ready(now, slot, Status::Done, None, cx.out);
@@ -374,7 +379,7 @@ impl Node for PagedDevice {
                 ..
             } = self.slots[slot].request;
             if hints.direct && operation == Operation::Write {
-                // What was read meanwhile may be older.
+                // Pages that were read during the write may hold older data.
                 self.cache.invalidate(pages_of(extent));
             }
             return self.answer(now, slot, completion.status, Some(&completion), cx.out);
@@ -403,9 +408,10 @@ impl Node for PagedDevice {
         self.carry_out(now, None, cx.out);
     }
 
-    /// What is asked is answered. PULL is heeded here first, and goes on to whoever is above:
-    /// of addresses, for what is newer there; of any, for what is not dirty here. The rest
-    /// is for whoever is above.
+    /// Handles notices from below. ASK is answered here. PULL starts write-back here and then goes
+    /// on to the layers above. A PULL of addresses goes on because newer data may be there. A PULL
+    /// of any data goes on for the amount not dirty here. All other notices go on to the layers
+    /// above.
     fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
         let signal = match notice.signal {
             Signal::Pull {
@@ -443,7 +449,7 @@ impl Node for PagedDevice {
         }
     }
 
-    /// Rounds of write-back go on for ever; somebody who waits does not.
+    /// Write-back repeats for ever, and so is a chore. A waiting request is work.
     fn next_wake(&self) -> Wake {
         let at = self.cache.next_wake();
         if self.slots.is_empty() {

@@ -1,10 +1,10 @@
-//! What storage has pushed to a host: a cache of blocks beneath the page cache (*Pro-active
-//! storage systems*, 2012, sections 2.3 and 5.3).
+//! A cache of pushed blocks in a host, below the page cache (*Pro-active storage systems*, 2012,
+//! sections 2.3 and 5.3).
 //!
-//! Blocks that come unasked have no page: nobody knows of which file they are. So they are
-//! kept by their address, and a read that the page cache could not answer is looked for
-//! here before it goes to the device. What is kept costs no time; to fetch it is a read
-//! like any other, through the block layer, the link and the drive.
+//! Pushed blocks cannot enter the page cache, because the host does not know the file of a block.
+//! This layer keeps the blocks by address. A read miss of the page cache looks here before the
+//! device. Blocks in the cache cost no time. The fetch of a block is an ordinary read, through the
+//! block layer, the link and the drive.
 
 use fullstroke_contract::{
     Completion, ConfigError, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Notice,
@@ -22,7 +22,8 @@ use serde::{Deserialize, Serialize};
 /// Sectors of a page.
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 
-/// What this layer reads itself has the number of its I/O behind this bit.
+/// Bit in the id of a request that this layer fetches for itself. The lower bits are the number of
+/// the I/O.
 const OWN: u64 = 1 << 63;
 
 /// The keys of `[host.pushed]`.
@@ -31,8 +32,7 @@ const OWN: u64 = 1 << 63;
 pub struct PushedKeys {
     /// Memory for blocks, such as "16MiB"; at least 256 KiB.
     pub size: Bytes,
-    /// Which block goes when another needs its place, a policy of `[host.memory]`: "lru"
-    /// unless said.
+    /// Replacement policy, one of those of `[host.memory]`. Default "lru".
     #[serde(default = "lru")]
     pub replacement: Policy,
 }
@@ -46,23 +46,24 @@ fn lru() -> Policy {
 /// - **Events in**: `submit`, `completed`, `noticed`.
 /// - **Effects out**: `issue` to the one member, `complete`.
 ///
-/// What it promises: a read is never answered with what is older than a write that this
-/// layer has seen. A write makes what is kept of its blocks invalid as it comes, what is
-/// being fetched as well; and while it is under way nothing of them is fetched.
+/// The layer never answers a read with data older than a write seen by the layer. Three rules keep
+/// this promise. A write drops the cached copies of its blocks when the write arrives. The same
+/// write invalidates fetches in flight. While the write is in flight, the layer fetches none of its
+/// blocks.
 pub struct PushedBlocks {
     cache: Cache,
     capacity: Sectors,
-    /// What is being fetched, by the number of its I/O.
+    /// Blocks of each fetch in flight, by the number of the I/O.
     fetches: Vec<Run>,
-    /// Requests from above that are with the device.
+    /// Requests from above in flight at the device.
     slots: Slots<Request>,
-    /// Blocks that are being written or discarded.
+    /// Blocks under a write or discard in flight.
     changing: Vec<Run>,
-    /// What the cache leaves to do; reused.
+    /// Work from the cache for this layer. Kept between calls to reuse the memory.
     todo: CacheOut,
     counts: Counts,
     idle_since: Time,
-    /// What it is called in reports.
+    /// Name of the layer in reports.
     name: String,
 }
 
@@ -75,17 +76,17 @@ struct Counts {
 }
 
 impl PushedBlocks {
-    /// The same, of the host called `name`.
+    /// Names the layer after the host called `name`.
     #[must_use]
     pub fn of_host(mut self, name: &str) -> PushedBlocks {
         self.name = format!("pushed blocks of {name}");
         self
     }
 
-    /// An empty one above a device of `capacity`.
+    /// Returns an empty cache above a device of `capacity`.
     ///
     /// # Errors
-    /// A size that is too small, an unknown policy.
+    /// The size is too small, or the policy is unknown.
     pub fn new(keys: &PushedKeys, capacity: Sectors) -> Result<PushedBlocks, ConfigError> {
         let none = || Some(Policy::Name("none".into()));
         let replacement = Some(keys.replacement.clone());
@@ -108,13 +109,15 @@ impl PushedBlocks {
         })
     }
 
-    /// PUSH: the whole blocks of it are fetched that are neither here nor being changed, as
-    /// far as there is room.
+    /// Handles a PUSH. Fetches each whole block of `offered` that is not cached and not under a
+    /// write, as far as there is room.
     fn fetch(&mut self, now: Time, offered: Extent, out: &mut Out) {
         self.counts.offered += offered.sectors;
         let wanted = blocks_within(offered, self.capacity);
         let mut at = wanted.first;
         while at < wanted.end() {
+            // Blocks under a write are skipped, because the fetch could read the data from before
+            // the write.
             let changing = self
                 .changing
                 .iter()
@@ -178,7 +181,7 @@ impl PushedBlocks {
         self.todo.clear();
     }
 
-    /// Whether a read is answered from here.
+    /// Answers a read from the cache. Returns false if the device must serve the request.
     fn answers(&mut self, now: Time, request: &Request) -> bool {
         if request.operation != Operation::Read
             || request.hints.direct
@@ -213,14 +216,14 @@ impl PushedBlocks {
     }
 }
 
-/// The blocks that lie in an extent as a whole, and on the device.
+/// Returns the blocks completely within the extent and on the device.
 fn blocks_within(extent: Extent, capacity: Sectors) -> Run {
     let end = extent.end().0.min(capacity.0) / PAGE_SECTORS;
     let first = extent.start.0.div_ceil(PAGE_SECTORS).min(end);
     Run::new(Object::DEVICE, first, end - first)
 }
 
-/// The blocks of which an extent has any sector.
+/// Returns the blocks with at least one sector of the extent.
 fn blocks_touched(extent: Extent) -> Run {
     let first = extent.start.0 / PAGE_SECTORS;
     Run::new(
@@ -243,6 +246,8 @@ impl Node for PushedBlocks {
         }
         if self.changes(&request) {
             let run = blocks_touched(request.extent);
+            // The copies go before the write is issued: a read that arrives meanwhile must not hit
+            // old data.
             self.cache.discard_run(now, run, &mut self.todo);
             self.changing.push(run);
         }
@@ -272,6 +277,8 @@ impl Node for PushedBlocks {
         let request = self.slots.take(id as u32);
         if self.changes(&request) {
             let run = blocks_touched(request.extent);
+            // Several writes of the same blocks may be in flight. Each completion removes one entry
+            // only.
             let place = self.changing.iter().position(|other| *other == run);
             assert!(
                 place.is_some(),
@@ -294,7 +301,7 @@ impl Node for PushedBlocks {
         Wake::NEVER
     }
 
-    /// PUSH is heeded here; the rest is for whoever is above.
+    /// Handles PUSH here, and passes all other notices on to the layer above.
     fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
         match notice.signal {
             Signal::Push(extent) => self.fetch(now, extent, cx.out),

@@ -1,7 +1,7 @@
 //! Cost of a link alone: eight members that always have 4 KiB for the host, two transfers each.
 //! `cargo run --release -p fullstroke-link --example link_speed`
 
-// The example measures the host's own time, which layers must not read.
+// The example measures the time of the machine, which layers must not read.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use fullstroke_contract::registry::Keys;

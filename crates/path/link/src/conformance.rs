@@ -175,7 +175,7 @@ proptest! {
     }
 }
 
-/// The winners, with ports that always have more to send.
+/// Returns the winners if all ports always have more to send.
 fn winners(kind: &str, keys: serde_json::Value) -> Vec<u32> {
     let entry = REGISTRY.iter().find(|entry| entry.name == kind).unwrap();
     let mut link = (entry.build)(keys.as_object().unwrap(), 3).unwrap();

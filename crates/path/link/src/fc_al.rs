@@ -17,17 +17,17 @@ const PORTS_MAX: usize = 126;
 
 /// Keys of `fc-al`.
 ///
-/// A port that wants the loop sends ARB around it. The winner sends OPN to the receiver, and the
-/// receiver answers R_RDY. Frames follow. CLS goes around and frees the loop (FC-AL-2, states of
-/// the loop port). The order of ports on the loop is host, member 0, member 1, and so on; the
+/// A port that wants the loop sends ARB around the loop. The winner sends OPN to the receiver, and
+/// the receiver answers R_RDY. Frames follow. CLS goes around and frees the loop (FC-AL-2, states
+/// of the loop port). The order of ports on the loop is host, member 0, member 1, and so on. The
 /// priority (AL_PA) has the same order.
 ///
-/// - A port that waits at the end of a circuit needs no turn around the loop: its ARB is on its way
+/// - A port waiting at the end of a circuit needs no turn around the loop: its ARB is on the way
 ///   and must only come from the closing port.
-/// - The receiver's buffer credit never runs out within a circuit: after the first R_RDY the frames
+/// - The receiver's buffer credit never runs out within a circuit. After the first R_RDY the frames
 ///   follow each other.
-/// - A circuit carries one direction, from the port that opened it. Loops can be used in both
-///   directions at once; initiators and drives of the time seldom did.
+/// - A circuit carries one direction, from the opening port. Loops can be used in both directions
+///   at once. Initiators and drives of the time seldom did so.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FcAlConfig {

@@ -1,12 +1,12 @@
 //! The connection of a volume with its drives: a Fibre Channel loop, a SCSI bus, or a separate
-//! connection for each drive. A [`Link`] carries transfers between the ports of a host and its
+//! connection for each drive. A [`Link`] carries transfers between the ports of a host and the
 //! members, and knows nothing about volumes. [`LinkNode`] puts a link between a volume and its
 //! members. The time of a request's member I/O on the link is `overhead` in the breakdown.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `transfer.rs` | transfers; the trait |
-//! | `fc_al.rs`, `scsi.rs` | the loop and the bus, which one port at a time may use |
+//! | `fc_al.rs`, `scsi.rs` | the loop and the bus, for one port at a time |
 //! | `sas.rs` | lanes for each member |
 //! | `registry.rs` | all links by name |
 //! | `shared.rs`, `queues.rs` | arbitration of a shared medium |
@@ -22,8 +22,8 @@
 //!
 //! # Limits of the model
 //! Loop and bus never initialise, break or lose a frame. Buffer credit never runs out. A loop's
-//! circuit carries one direction. A member sends the data of a read in one piece, once all data are
-//! in its buffer.
+//! circuit carries one direction. A member sends the data of a read in one piece, when all data are
+//! in the buffer.
 
 mod fc_al;
 mod node;

@@ -7,18 +7,18 @@ use fullstroke_contract::{
 };
 use fullstroke_units::Time;
 
-/// A link between a node that issues I/O and the members below: upper port `n` leads over the link
+/// A link between a node with member I/O and the members below. Upper port `n` leads over the link
 /// to lower port `n`.
 ///
 /// - **Events in, effects out, getters**: those of [`Node`]. Notice passes through.
 ///
-/// A member I/O starts with a command over the link. For a write the member's readiness and the
+/// A member I/O starts with a command over the link. For a write, the member's readiness and the
 /// data follow. Then the member receives the request. When the member has finished, the data of a
 /// read and the status return, and the upper node gets the completion. Drives store and forward: a
-/// read's data wait in the drive's buffer until all are present, and a write starts when all its
-/// data have arrived. Buses in drive files (`electronics`) are charged in addition. For the upper
-/// node an I/O starts at the issue and ends when the status reaches the host. The link's time,
-/// including the wait for the link, is `overhead`, so the parts add up.
+/// read's data wait in the drive's buffer until all are present, and a write starts when all data
+/// have arrived. Buses in drive files (`electronics`) are charged in addition. For the upper node
+/// an I/O starts at the issue and ends when the status reaches the host. The link's time, including
+/// the wait for the link, is `overhead`, so the parts add up.
 pub struct LinkNode {
     link: Box<dyn Link>,
     /// Name of the link in the registry.
@@ -35,7 +35,7 @@ struct Flight {
     port: Port,
     issued: Time,
     next: Step,
-    /// The member's answer, once it has arrived.
+    /// The member's answer. `None` before the arrival.
     answer: Completion,
 }
 
@@ -61,7 +61,7 @@ impl LinkNode {
         }
     }
 
-    /// Lets every event due until `now` happen, each at its own instant.
+    /// Carries out every event due until `now`, each at the right instant.
     fn catch_up(&mut self, now: Time, out: &mut Out) {
         loop {
             let due = self.link.next_wake();
@@ -77,7 +77,7 @@ impl LinkNode {
         }
     }
 
-    /// A transfer of the I/O in `slot` has arrived.
+    /// Handles the arrival of a transfer of the I/O in `slot`.
     fn arrived(&mut self, slot: u32, now: Time, out: &mut Out) {
         let Flight {
             request,
@@ -109,7 +109,7 @@ impl LinkNode {
         }
     }
 
-    /// The member has answered: the data of a read return, and the status.
+    /// Handles the member's answer: the data of a read return, and the status.
     fn answered(&mut self, slot: u32, now: Time, answer: Completion) {
         let flight = &mut self.flights[slot];
         debug_assert_eq!(
@@ -153,7 +153,7 @@ impl LinkNode {
         out.complete_to(port, completion);
     }
 
-    /// Offers the next transfer of the I/O in `slot`, and notes the step after it.
+    /// Offers the next transfer of the I/O in `slot`, and records the following step.
     fn send(&mut self, slot: u32, now: Time, payload: Payload, next: Step) {
         let flight = &mut self.flights[slot];
         flight.next = next;

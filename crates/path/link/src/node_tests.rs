@@ -1,4 +1,4 @@
-//! A link above members that answer on command.
+//! A link above members with answers on command.
 
 #![allow(
     clippy::too_many_lines,
@@ -18,7 +18,7 @@ const MEMBERS: usize = 4;
 /// Longer than any wait for the link.
 const SERVICE: Duration = Duration::from_millis(400);
 
-/// Notes the time of a call; calls come in order of time.
+/// Records the time of a call; calls come in order of time.
 fn pass(now: &mut Time, at: Time) {
     assert!(*now <= at, "called at {at:?} after {now:?}");
     *now = at;
@@ -68,7 +68,7 @@ fn request(id: usize, &(_, start, sectors, operation): &Ask) -> Request {
     }
 }
 
-/// A request at its member. The answer's instant does not depend on the arrival.
+/// A request at a member. The answer's instant does not depend on the arrival.
 struct Served {
     due: Time,
     port: Port,
@@ -76,7 +76,7 @@ struct Served {
     request: Request,
 }
 
-/// Runs all requests; wake-ups come `late` after they are due.
+/// Runs all requests. Each wake-up comes `late` ns after the due time.
 fn run(kind: usize, asks: &[Ask], late: u64) -> Vec<Completion> {
     let late = Duration::from_nanos(late);
     let mut layer = linked(kind);

@@ -4,7 +4,7 @@ use crate::{Link, fc_al, sas, scsi};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Entry, Keys, schema_of};
 
-/// Builds a link from its keys, for a host and `members` members.
+/// Function to build a link from its keys, for a host and `members` members.
 pub type BuildLink = fn(&Keys, members: usize) -> Result<Box<dyn Link>, ConfigError>;
 
 /// Every link.

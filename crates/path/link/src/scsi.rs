@@ -15,7 +15,7 @@ pub(crate) const SUMMARY: &str =
 /// Devices of a wide bus.
 const PORTS_MAX: usize = 16;
 
-/// The host's id, which has the highest priority.
+/// The host's id, with the highest priority.
 const HOST_ID: u32 = 7;
 
 /// Keys of `scsi`.
@@ -121,7 +121,7 @@ fn greeting(transfer: &Transfer) -> u64 {
     }
 }
 
-/// Bytes that are sent one by one as the contents of the transfer.
+/// Bytes sent one by one as the contents of the transfer.
 fn body(payload: Payload) -> u64 {
     match payload {
         Payload::Command => COMMAND,

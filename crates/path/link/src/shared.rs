@@ -13,10 +13,10 @@ pub(crate) trait Protocol: Send {
     fn ports(&self) -> usize;
     /// Priority of a port, from 0 (highest) to 127.
     fn rank(&self, port: Station) -> u32;
-    /// True if a winner lets all other ports win before it asks again.
+    /// True if a winner lets all other ports win before the next request of the winner.
     fn is_fair(&self) -> bool;
-    /// Time from a free medium until the sender has it. `holder` had the medium before; `None`
-    /// means nobody had it, or all ports must ask again.
+    /// Time from a free medium until the sender has the medium. `holder` had the medium before;
+    /// `None` means no holder, or that all ports must ask again.
     fn arbitration(&self, holder: Option<Station>, transfer: &Transfer) -> Duration;
     /// Time from then until the last word reaches the receiver. For a continuation of a tenancy,
     /// the time since the previous transfer.
@@ -31,13 +31,13 @@ pub(crate) trait Protocol: Send {
 ///
 /// Invariants after each event:
 ///
-/// - The first port to ask for a free medium gets it. Other ports may ask during the hand-over, and
-///   wait.
-/// - When the medium becomes free, the waiting port of the highest rank gets it. With fairness,
-///   only ports without the medium in this access window count. If no such port waits, a new window
-///   starts.
-/// - A tenancy carries one transfer, and further transfers of the same exchange to the same port
-///   that are next in the queue before the last arrival.
+/// - The first port to ask for a free medium gets the medium. Other ports may ask during the
+///   hand-over, and wait.
+/// - When the medium becomes free, the waiting port of the highest rank gets the medium. With
+///   fairness, only ports without the medium in this access window count. If no such port waits, a
+///   new window starts.
+/// - A tenancy carries one transfer. Further transfers of the same exchange to the same port may
+///   follow if they are next in the queue before the last arrival.
 pub(crate) struct Shared<P> {
     protocol: P,
     queues: Queues,
@@ -47,7 +47,7 @@ pub(crate) struct Shared<P> {
     last: Option<Transfer>,
     /// Arrival of the last transfer at the receiver.
     arrives: Time,
-    /// Time from which the medium is free.
+    /// Start of the time in which the medium is free.
     free: Time,
     /// Transfers in flight, in order of arrival.
     under_way: VecDeque<Delivered>,
@@ -73,7 +73,7 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    /// Assigns the medium at every instant until `now` at which it was free.
+    /// Assigns the medium at every free instant until `now`.
     fn catch_up(&mut self, now: Time) {
         while self.queues.occupied() != 0 && self.free <= now {
             self.choose();
@@ -91,14 +91,14 @@ impl<P: Protocol> Shared<P> {
             if candidates == 0 {
                 self.served = 0;
                 candidates = waiting;
-                // A holder whose successor no other port challenges need not ask again.
+                // The holder need not ask again if no other port waits.
                 holder = holder.filter(|&port| waiting == 1 << self.protocol.rank(port));
             }
         }
         self.give(candidates.trailing_zeros(), holder, self.free);
     }
 
-    /// The port of this rank gets the medium, which is free at `at`.
+    /// Gives the medium, which is free at `at`, to the port of this rank.
     fn give(&mut self, rank: u32, holder: Option<Station>, at: Time) {
         let Some(waiting) = self.queues.pop(rank) else {
             return;

@@ -101,7 +101,8 @@ impl LinkStatistics {
         LayerReadings::new(format!("link {kind}"), &readings)
     }
 
-    /// Counts a transfer with `overhead` bytes besides its data and the waiting time `waited`.
+    /// Counts a transfer with `overhead` bytes besides the data, and with the waiting time
+    /// `waited`.
     pub(crate) fn count(&mut self, transfer: &Transfer, overhead: u64, waited: Duration) {
         let traffic = match (transfer.from, transfer.to) {
             (Station::HOST, _) => &mut self.to_members,
@@ -111,7 +112,8 @@ impl LinkStatistics {
         traffic.transfers += 1;
         traffic.payload.0 += transfer.payload.data().0;
         traffic.overhead.0 += overhead;
-        // Many wait at a time: their sum may exceed what can be counted.
+        // Many transfers wait at a time, so the sum of the waits may exceed the range of the
+        // counter.
         self.waiting = self.waiting.saturating_add(waited);
         self.waiting_max = self.waiting_max.max(waited);
     }

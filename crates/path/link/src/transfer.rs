@@ -9,7 +9,7 @@ use fullstroke_units::{Bytes, Time};
 pub struct Station(pub u32);
 
 impl Station {
-    /// The host, or the controller in its place.
+    /// Station of the host, or of the controller in place of the host.
     pub const HOST: Station = Station(0);
 
     /// The port of a member.
@@ -50,7 +50,7 @@ impl Payload {
     }
 }
 
-/// A transfer that a port wants to send.
+/// A transfer to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
     /// Returned with the delivery. A later transfer of the same exchange to the same port under the
@@ -71,16 +71,16 @@ impl Transfer {
     }
 }
 
-/// A transfer that has arrived.
+/// A transfer after arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Delivered {
     /// Token of the transfer.
     pub token: u64,
     /// Time of the offer.
     pub offered: Time,
-    /// Time at which the port had the link.
+    /// Time when the port got the link.
     pub began: Time,
-    /// Time at which the last word reached the receiver.
+    /// Time when the last word reached the receiver.
     pub finished: Time,
 }
 
@@ -90,18 +90,18 @@ pub struct Delivered {
 /// - **Effects out**: the deliveries of `advance`.
 /// - **Getters**: [`next_wake`](Link::next_wake), [`statistics`](Link::statistics).
 ///
-/// The polling rule, once: after each event ask `next_wake`. Calls come in order of time. A late
-/// call changes nothing: the next port is chosen at the instant at which the link becomes free,
-/// among the offers until then.
+/// After each event, the caller asks `next_wake`. Calls come in order of time. A late call changes
+/// nothing: the next port is chosen at the instant when the link becomes free, among the offers
+/// until then.
 pub trait Link: Send {
-    /// `transfer` waits to be sent. Transfers of a port go in the order of the offers; on a link
-    /// with several lanes, in order on each lane.
+    /// Queues `transfer`. Transfers of a port go in the order of the offers; on a link with several
+    /// lanes, in order on each lane.
     ///
     /// # Panics
-    /// If one of the ports does not exist, or if both are the same.
+    /// Panics if one of the ports does not exist, or if both are the same.
     fn offer(&mut self, now: Time, transfer: Transfer);
 
-    /// Time at which the link wants `advance`; [`Time::NEVER`] if nothing is in flight.
+    /// Returns the time of the next due `advance`; [`Time::NEVER`] if nothing is in flight.
     fn next_wake(&self) -> Time;
 
     /// Puts all arrivals up to and including `now` into `delivered`, in order of arrival.

@@ -88,9 +88,9 @@ fn rate(key: &str, found: f64, least: f64, most: f64, unit: &str) -> Result<(), 
 /// A protocol's way to pack information units into frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Framing {
-    /// Bytes of an information unit that a frame holds, a multiple of a word.
+    /// Bytes of an information unit per frame, a multiple of a word.
     pub(crate) payload: u64,
-    /// Words of a frame besides the data, including those before the next frame.
+    /// Words of a frame besides the data, including the words before the next frame.
     pub(crate) extra_words: u64,
     /// Bytes of a command, of the readiness for data, of a status.
     pub(crate) command: u64,

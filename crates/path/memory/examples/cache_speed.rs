@@ -1,9 +1,9 @@
-//! What a cache costs: pages looked up in a second of a processor, by policy and
-//! pattern, and as how many runs they are kept.
+//! Measures the speed of a cache: page look-ups in a second of processor time, and the number of
+//! runs, by policy and pattern.
 //!
 //! `cargo run --release -p fullstroke-memory --example cache_speed [REPLACEMENT..]`
 
-// It measures the host's own time, which the layers must not know.
+// The example measures real time, which the layers must not know.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use fullstroke_contract::{Object, Status};
@@ -16,11 +16,11 @@ use std::time::Instant;
 
 /// Pages of memory: 1 GiB.
 const LIMIT: u64 = 1 << 18;
-/// Pages that are looked up.
+/// Number of look-ups.
 const LOOKED_UP: u64 = 4_000_000;
 
-/// Seconds that this thread has been on a processor, or, where the system does not
-/// say, that have gone by.
+/// Returns the processor time of this thread in seconds, or the elapsed time if the system does not
+/// tell.
 fn processor_time() -> f64 {
     static BEGIN: OnceLock<Instant> = OnceLock::new();
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
@@ -52,7 +52,7 @@ impl Bench {
         }
     }
 
-    /// Reads pages; what is missing comes at once.
+    /// Reads pages. Missing pages come at once.
     fn read(&mut self, first: u64, pages: u64, size: u64) {
         let access = Access::new(first * PAGE_BYTES, pages * PAGE_BYTES, size * PAGE_BYTES);
         let _ = self
@@ -65,7 +65,7 @@ impl Bench {
         self.out.clear();
     }
 
-    /// Half of memory in single pages that do not follow each other.
+    /// Fills half of memory with single pages, none adjacent.
     fn scatter(&mut self) {
         for page in 0..LIMIT / 2 {
             let place = (page * 7919) % (LIMIT / 2);
@@ -128,7 +128,7 @@ fn main() {
                 bench.read(number * 32 % half, 32, half);
             },
         );
-        // The runs are cut to pieces by this.
+        // This cuts the runs to pieces.
         bench.measure(
             "the same, single pages at random",
             LOOKED_UP,

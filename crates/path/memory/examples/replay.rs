@@ -1,18 +1,22 @@
-//! What a cache does with calls that a program has made: for `tools/memory-check.py`,
-//! which holds it against what the kernel did with them.
+//! Replays the calls of a program in a cache. `tools/memory-check.py` compares the result with the
+//! kernel's.
 //!
 //! `cargo run --release -p fullstroke-memory --example replay KEYS.json CALLS SERVICE_US BEGIN_S`
 //!
-//! KEYS.json has the keys of a `[memory]` table. CALLS has a call a line: when it was
-//! made in seconds, `read`, `write`, `fsync` or `mark`, and for the first two offset and
-//! bytes. A call is made when the one before it is over. The device serves one request
-//! after the other, in so many microseconds each. The clock of the cache, by which it does
-//! what it does from time to time, is at BEGIN_S as the calls' is at 0. Printed are, as
-//! JSON, the counters at each mark and at the end, when write-backs ended, and of how many
-//! pages, and four times a second how many pages are dirty or being written, and how many
-//! calls have been made.
+//! - KEYS.json has the keys of a `[memory]` table.
+//! - CALLS has one call a line: its time in seconds, `read`, `write`, `fsync` or `mark`, and for
+//!   `read` and `write` the offset and the number of bytes. A call begins after the end of the call
+//!   before.
+//! - SERVICE_US is the service time of a request in microseconds. The device serves one request
+//!   after the other.
+//! - BEGIN_S is the time of the cache's clock when the clock of the calls is 0. Periodic work of
+//!   the cache follows its clock.
+//!
+//! The program prints JSON: the counters at each mark and at the end, and the end and the pages of
+//! each write-back. Four times a second it also prints the number of dirty pages, of pages under
+//! write-back, and of calls made.
 
-// It is a program: it reads files and prints.
+// A program reads files and prints.
 #![allow(clippy::disallowed_methods)]
 
 use fullstroke_contract::{Object, Status};
@@ -24,9 +28,9 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::error::Error;
 
-/// How often is said what is dirty.
+/// Interval of the samples of dirty pages.
 const SAMPLE: Duration = Duration::from_millis(250);
-/// As long as no file of a device is.
+/// Larger than any file of a device.
 const SIZE: u64 = 1 << 50;
 const OBJECT: Object = Object(1);
 
@@ -38,7 +42,7 @@ enum Call {
     Mark,
 }
 
-/// A line of CALLS.
+/// Parses a line of CALLS.
 fn parse(line: &str) -> Result<(Time, Call), Box<dyn Error>> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = |seconds: &str| -> Result<Time, Box<dyn Error>> {
@@ -72,7 +76,7 @@ fn parse(line: &str) -> Result<(Time, Call), Box<dyn Error>> {
 /// The device: one request after the other.
 struct Device {
     service: Duration,
-    /// When each is over, and whether it is a write.
+    /// End of each request, and true for a write.
     queue: VecDeque<(Time, Io, bool)>,
     free: Time,
 }
@@ -121,7 +125,8 @@ impl Replay {
             self.out.woken.clear();
             self.device.take(self.now, &mut self.out);
         }
-        // What is under way at the end is waited for, not what is still dirty.
+        // At the end the program waits for the I/O in flight, but not for pages that are still
+        // dirty.
         while self.device.next() != Time::NEVER {
             self.step();
         }
@@ -157,7 +162,7 @@ impl Replay {
         self.device.next().min(self.cache.next_wake())
     }
 
-    /// The next thing that happens.
+    /// Handles the next event.
     fn step(&mut self) {
         self.now = self.now.max(self.next());
         self.sample();
@@ -176,12 +181,12 @@ impl Replay {
         self.device.take(self.now, &mut self.out);
     }
 
-    /// Seconds since the calls began.
+    /// Returns the seconds since the first call.
     fn seconds(&self, at: Time) -> f64 {
         at.since(self.begin).as_nanos() as f64 / 1e9
     }
 
-    /// What is at the times that have come, before anything happens at them.
+    /// Takes the samples due now, before the events of the same time.
     fn sample(&mut self) {
         while self.next_sample <= self.now {
             let gauges = self.cache.gauges();

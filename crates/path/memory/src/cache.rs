@@ -31,22 +31,22 @@ use waiting::{Alarm, Operation};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
 
-/// Bytes of a file that are read or written.
+/// Bytes of a file for a read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The first byte.
+    /// First byte.
     pub offset: u64,
-    /// How many.
+    /// Number of bytes.
     pub bytes: u64,
-    /// How long the file is, in bytes: what lies behind is not on the device. A
-    /// write is told the length before it.
+    /// Length of the file in bytes. Data beyond the end are not on the device. A write passes the
+    /// length before the write.
     pub size: u64,
-    /// Where windows of read-ahead end early; nothing to a write.
+    /// Early ends of read-ahead windows; unused by writes.
     pub cuts: Cuts,
 }
 
 impl Access {
-    /// Bytes of a file that is `size` bytes long, whose windows end where they would.
+    /// Returns an access to a file of `size` bytes, without cuts.
     pub fn new(offset: u64, bytes: u64, size: u64) -> Access {
         Access {
             offset,
@@ -60,38 +60,37 @@ impl Access {
 #[derive(Clone, Copy, Debug)]
 struct OpenFile {
     object: Object,
-    /// The page that the last read ended in: going on in it is not a new use
+    /// Last page of the last read. A read that continues in this page is not a new use of the page
     /// (`do_generic_file_read`).
     last_page: u64,
 }
 
 /// A cache of pages.
 ///
-/// - **Operations**, which answer [`Answer::Done`](crate::Answer::Done), or wait and
-///   are woken: [`read`](Cache::read), [`read_run`](Cache::read_run),
-///   [`write`](Cache::write), [`write_run`](Cache::write_run),
-///   [`fsync`](Cache::fsync), [`sync`](Cache::sync), [`direct`](Cache::direct).
+/// - **Operations**, which return [`Answer::Done`](crate::Answer::Done), or wait and are woken:
+///   [`read`](Cache::read), [`read_run`](Cache::read_run), [`write`](Cache::write),
+///   [`write_run`](Cache::write_run), [`fsync`](Cache::fsync), [`sync`](Cache::sync),
+///   [`direct`](Cache::direct).
 /// - **Events in**: [`read_done`](Cache::read_done), [`written`](Cache::written),
 ///   [`wake`](Cache::wake), [`push`](Cache::push), [`pull`](Cache::pull),
 ///   [`pull_any`](Cache::pull_any).
-/// - **At once**: [`open`](Cache::open), [`close`](Cache::close),
-///   [`discard`](Cache::discard), [`invalidate`](Cache::invalidate).
-/// - **Out**: what is to be read and written, and who is woken ([`Out`]);
-///   [`next_wake`](Cache::next_wake).
+/// - **At once**: [`open`](Cache::open), [`close`](Cache::close), [`discard`](Cache::discard),
+///   [`invalidate`](Cache::invalidate).
+/// - **Out**: reads, writes and woken operations ([`Out`]); [`next_wake`](Cache::next_wake).
 /// - **Getters**: [`gauges`](Cache::gauges), [`counters`](Cache::counters),
 ///   [`holds`](Cache::holds), [`holds_clean`](Cache::holds_clean).
 ///
-/// What it promises:
+/// The cache guarantees:
 ///
-/// - Never more pages are held than memory has, those under I/O included. Who needs
-///   one when none can go waits.
-/// - A dirty page goes only when it has been written, its object is discarded, or
-///   its write-back failed (which is counted).
-/// - A page is never being written twice at a time: what is written is never older
-///   than what was written before.
+/// - The pages held never exceed the memory, pages under I/O included. An operation that needs a
+///   page waits if no page can leave.
+/// - A dirty page leaves in three cases only: it has been written, its object is discarded, or its
+///   write-back failed (a counter shows such losses).
+/// - A page never has two writes in flight at once. So a newer version never reaches the device
+///   before an older one.
 ///
-/// What it asks for: time is monotonic over all calls, and each read and write that
-/// it gives out is answered, in pieces or as a whole.
+/// The cache requires: time never decreases from call to call, and the caller completes each read
+/// and write of the cache, in pieces or as a whole.
 pub struct Cache {
     limit: u64,
     pages: Pages,
@@ -102,28 +101,27 @@ pub struct Cache {
     device: Device,
     files: Slots<OpenFile>,
     operations: Slots<Operation>,
-    /// Those that wait, in the order in which they came.
+    /// Waiting operations, in order of arrival.
     waiting: Vec<u32>,
-    /// What raises one of them.
+    /// Conditions for the waiting operations to continue.
     alarm: Alarm,
-    /// Runs of which the I/O has ended since they were asked.
+    /// Runs whose I/O has ended since the waiting operations were checked.
     ended: Vec<Run>,
-    /// Whether something has become free or clean since those who wait for memory
-    /// were asked.
+    /// True if memory has become free or clean since the waiting operations were checked.
     freed: bool,
     plan: Plan,
-    /// What reads in order are in the middle of.
+    /// Last step of a sequential read, for the next step.
     streak: Option<reading::Streak>,
-    /// Of each object whose pages could not all be written: how often, and how the last time.
+    /// By object: number of failed write-backs, and the status of the last one.
     failures: BTreeMap<Object, (u64, Status)>,
     counters: Counters,
 }
 
 impl Cache {
-    /// A cache of the keys, above a device with such a queue.
+    /// Returns an empty cache with these keys, above a device with this queue.
     ///
     /// # Errors
-    /// As [`MemoryKeys::read`]; a queue for no request.
+    /// As [`MemoryKeys::read`]; the queue has no place for a request.
     pub fn new(keys: &MemoryKeys, queue: Queue) -> Result<Cache, ConfigError> {
         if queue.nr_requests == 0 || queue.request_pages == 0 {
             return Err(ConfigError::new(
@@ -168,7 +166,7 @@ impl Cache {
         FileId(file)
     }
 
-    /// Closes a file; none of its operations waits any more.
+    /// Closes a file. None of its operations may wait.
     pub fn close(&mut self, file: FileId) {
         debug_assert!(
             self.waiting
@@ -179,17 +177,17 @@ impl Cache {
         self.files.take(file.0);
     }
 
-    /// Whether all pages of a run are held, and what they hold is there.
+    /// True if all pages of a run are held and none is still being read.
     pub fn holds(&self, run: Run) -> bool {
         self.holds_without(run, flag::READING)
     }
 
-    /// The same, and all of them as they are on the device.
+    /// True if all pages of a run are held and equal the data on the device.
     pub fn holds_clean(&self, run: Run) -> bool {
         self.holds_without(run, flag::DIRTY | flag::BUSY)
     }
 
-    /// Whether any page of a run is to be written and not on its way.
+    /// True if the run has a dirty page, apart from pages being written.
     pub fn is_dirty(&self, run: Run) -> bool {
         let slot = self.pages.dirty_from(run.object, run.first);
         slot.is_some_and(|slot| self.pages.get(slot).first < run.end())
@@ -206,17 +204,17 @@ impl Cache {
         true
     }
 
-    /// What has been counted.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
         let counters = self.counters;
-        // Found is what was neither brought for the read nor on its way when it came.
+        // A hit is a page held at the time of the read: neither read for the request nor in flight.
         let hits = counters
             .read
             .saturating_sub(counters.misses + counters.late);
         Counters { hits, ..counters }
     }
 
-    /// How it is at the moment.
+    /// Returns the present state.
     pub fn gauges(&self) -> Gauges {
         let held = self.pages.held();
         let (reads_in_flight, writes_in_flight) = self.device.in_flight();
@@ -233,12 +231,12 @@ impl Cache {
         }
     }
 
-    /// The time that was asked for has come.
+    /// Does the work that is due at `now`.
     pub fn wake(&mut self, now: Time, out: &mut Out) {
         self.settle(now, out);
     }
 
-    /// When [`Cache::wake`] is to be called; earlier is harmless.
+    /// Returns the time of the next call of [`Cache::wake`]. An earlier call is harmless.
     pub fn next_wake(&self) -> Time {
         let background = self
             .write_back
@@ -246,7 +244,7 @@ impl Cache {
         background.min(self.alarm.until)
     }
 
-    /// Pages that were read have come, or, unless `Done`, could not be read.
+    /// Completes a read of pages. If `status` is not `Done`, the pages are dropped.
     pub fn read_done(&mut self, now: Time, id: IoId, run: Run, status: Status, out: &mut Out) {
         self.device.end(id, run.pages);
         self.each(run, flag::READING, |cache, slot| {
@@ -263,8 +261,8 @@ impl Cache {
         self.ended(now, run, out);
     }
 
-    /// Pages that were written back are on the device, or, unless `Done`, could not
-    /// be written: what they held is lost, as in Linux, where they are clean then.
+    /// Completes a write-back of pages. If `status` is not `Done`, their data are lost. As in
+    /// Linux, the pages are clean then.
     pub fn written(&mut self, now: Time, id: IoId, run: Run, status: Status, out: &mut Out) {
         self.device.end(id, run.pages);
         if status != Status::Done {
@@ -284,21 +282,24 @@ impl Cache {
         self.ended(now, run, out);
     }
 
-    /// How many writes of an object's pages have failed, and how the last one did: whoever has seen
-    /// another number has not been told (`errseq_t` of Linux).
+    /// Returns the number of failed write-backs of an object, and the status of the last one. A
+    /// process that has seen another number does not know of the failure yet (`errseq_t` of Linux).
     pub fn failures(&self, object: Object) -> (u64, Status) {
         self.failures.get(&object).copied().unwrap_or_default()
     }
 
-    /// The I/O of a run has ended.
+    /// Continues after the end of the I/O of a run.
     fn ended(&mut self, now: Time, run: Run, out: &mut Out) {
+        // Clean pages set aside move to the old end of their list before `settle` continues the
+        // operations that wait for memory.
         self.turn_aside(now, run, out);
         self.ended.push(run);
         self.freed = true;
         self.settle(now, out);
     }
 
-    /// Does something to all stretches of a run that have a flag, cut to the run.
+    /// Calls `act` for each stretch of a run with one of these flags. Stretches are cut at the ends
+    /// of the run.
     fn each(&mut self, run: Run, wanted: u16, mut act: impl FnMut(&mut Cache, u32)) {
         let mut at = run.first;
         while at < run.end()
@@ -321,7 +322,7 @@ impl Cache {
         }
     }
 
-    /// Takes pages out of memory whose object does not want them any more.
+    /// Removes pages no longer wanted by their object.
     fn drop_stretch(&mut self, slot: u32) {
         debug_assert!(
             !self.pages.get(slot).is(flag::WRITING),
@@ -348,7 +349,7 @@ impl Cache {
         (desk, self.write_back.as_mut())
     }
 
-    /// After each event: what is done in the background, and who goes on.
+    /// Does the background work after an event, and continues waiting operations.
     fn settle(&mut self, now: Time, out: &mut Out) {
         loop {
             let (mut desk, write_back) = self.desk(now, out);
@@ -366,7 +367,7 @@ impl Cache {
     }
 }
 
-/// The first page of some bytes, and the one behind their last.
+/// Returns the first page of a byte range, and the page after its last.
 fn pages_of(offset: u64, bytes: u64) -> (u64, u64) {
     let end = offset.saturating_add(bytes);
     (

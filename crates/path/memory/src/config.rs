@@ -1,4 +1,4 @@
-//! The keys of a cache, and what they ask for.
+//! The keys of a cache, and its policies.
 
 use crate::read_ahead::{self, ReadAhead};
 use crate::replacement::{self, Replacement, Site};
@@ -11,37 +11,37 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The fewest pages that a cache works with: a window of read-ahead, and what is
-/// written meanwhile.
+/// Smallest number of pages of a cache: enough for a read-ahead window and the writes during its
+/// I/O.
 pub const LIMIT_LEAST: u64 = 64;
 
-/// The keys of a cache. `replacement`, `read_ahead` and `write_back` are each the
-/// name of a policy, or a table of its keys with `policy` as the name.
+/// The keys of a cache. `replacement`, `read_ahead` and `write_back` each take the name of a
+/// policy, or a table with the policy's keys and its name as `policy`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryKeys {
     /// Memory for pages, such as "512MiB"; at least 256 KiB.
     pub size: Bytes,
-    /// Which page goes when another needs its place: "lru2" unless said.
+    /// Policy of replacement: choice of the page to evict. Default "lru2".
     pub replacement: Option<Policy>,
-    /// What a read brings beside what it asks for: "today" unless said.
+    /// Policy of read-ahead: pages read beside the requested pages. Default "today".
     pub read_ahead: Option<Policy>,
-    /// When dirty pages are written back: "today" unless said.
+    /// Policy of write-back: time of the write-back of dirty pages. Default "today".
     pub write_back: Option<Policy>,
 }
 
-/// A policy by its name, or with keys of its own.
+/// A policy: a name, or a table of keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected a policy's name, or a table of its keys"
 )]
 pub enum Policy {
-    /// With its defaults.
+    /// Name of a policy with default keys.
     Name(String),
-    /// The same, where the name looks like a number: 2.4.
+    /// Name of a policy with default keys, if the name looks like a number: 2.4.
     Number(f64),
-    /// A table: `policy` and the policy's own keys.
+    /// Table with `policy` and the keys of the policy.
     Table(Keys),
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Policies {
 }
 
 impl MemoryKeys {
-    /// A cache of so much memory with the defaults.
+    /// Returns the keys of a cache of this size, with default policies.
     pub fn of(size: Bytes) -> MemoryKeys {
         MemoryKeys {
             size,
@@ -65,15 +65,15 @@ impl MemoryKeys {
     /// Reads a `[memory]` table.
     ///
     /// # Errors
-    /// An unknown key, a size that is too small, an unknown policy or a key that it
-    /// does not have.
+    /// A key is unknown, the size is too small, a policy is unknown, or a policy does not have the
+    /// key.
     pub fn read(table: &Keys) -> Result<MemoryKeys, ConfigError> {
         let keys: MemoryKeys = read(table)?;
         keys.policies()?;
         Ok(keys)
     }
 
-    /// The pages that this memory holds.
+    /// Returns the number of pages of this memory.
     pub fn pages(&self) -> u64 {
         pages_in(self.size)
     }
@@ -107,7 +107,7 @@ impl MemoryKeys {
     }
 }
 
-/// The name of a policy and its keys.
+/// Returns the name of a policy and its keys.
 fn named(
     kind: &str,
     policy: Option<&Policy>,

@@ -1,87 +1,88 @@
-//! What a cache counts and shows.
+//! The counters and gauges of a cache.
 
 use fullstroke_units::Duration;
 
-/// Counted since the beginning; in pages unless said.
+/// Counts since the beginning, in pages unless noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// That reads have asked for.
+    /// Pages requested by reads.
     pub read: u64,
-    /// Of these: found.
+    /// Requested pages found in the cache.
     pub hits: u64,
-    /// Of these: not held, and read for that read.
+    /// Requested pages not held, and read for the request.
     pub misses: u64,
-    /// Of these: already being read, and waited for.
+    /// Requested pages already in flight; the read waited.
     pub late: u64,
-    /// Read beside what was asked for.
+    /// Pages read ahead.
     pub ahead: u64,
-    /// Of these: used.
+    /// Used pages of read-ahead.
     pub ahead_used: u64,
-    /// Of these: gone without being used.
+    /// Evicted pages of read-ahead without a use.
     pub ahead_wasted: u64,
-    /// That writes have written to the cache.
+    /// Pages written to the cache.
     pub written: u64,
-    /// Of these: made dirty that were clean, or came so.
+    /// Written pages, clean or new before the write.
     pub dirtied: u64,
-    /// Read as they were written in part.
+    /// Pages read because a write covered a part of the page only.
     pub filled: u64,
-    /// Written back in the background.
+    /// Pages written back in the background.
     pub back_background: u64,
-    /// Because they had been dirty for long.
+    /// Pages written back periodically, because they had been dirty for long.
     pub back_periodic: u64,
-    /// By those who dirtied pages.
+    /// Pages written back by throttled writers.
     pub back_throttled: u64,
-    /// By fsync, sync, O_SYNC and O_DIRECT.
+    /// Pages written back by fsync, sync, O_SYNC and O_DIRECT.
     pub back_sync: u64,
-    /// As memory was short.
+    /// Pages written back because memory was short.
     pub back_reclaim: u64,
-    /// As storage asked for them.
+    /// Pages written back for a PULL.
     pub back_pull: u64,
-    /// That storage has asked for, of any.
+    /// Pages requested by a PULL of any data.
     pub pull_asked: u64,
-    /// Of these: not there, for no more were dirty, or not on their way already.
+    /// Pages of such a PULL not supplied: too few pages were dirty, or the dirty pages were being
+    /// written already.
     pub pull_refused: u64,
-    /// Evicted that could go at once.
+    /// Pages evicted at once.
     pub evicted_clean: u64,
-    /// Evicted that had to be written, or waited for, first.
+    /// Pages evicted after a write-back or a wait.
     pub evicted_dirty: u64,
-    /// Dropped because their object no longer wanted them; dirty ones too.
+    /// Pages dropped by discards, dirty pages included.
     pub dropped: u64,
-    /// Dirty pages whose write-back failed: what they held is lost.
+    /// Dirty pages whose write-back failed. Their data are lost.
     pub lost: u64,
-    /// That PUSH has brought.
+    /// Pages brought by PUSH.
     pub pushed: u64,
-    /// Of these: used.
+    /// Used pages of PUSH.
     pub pushed_used: u64,
-    /// Of these: gone without being used.
+    /// Evicted pages of PUSH without a use.
     pub pushed_wasted: u64,
-    /// Pauses of those who dirty pages (not pages).
+    /// Number of pauses of writers (not pages).
     pub throttles: u64,
-    /// How long these were together.
+    /// Sum of the pauses of writers.
     pub throttled: Duration,
-    /// Waits for memory (not pages).
+    /// Number of waits for memory (not pages).
     pub shortages: u64,
 }
 
-/// How a cache is at the moment; in pages.
+/// Present state of a cache, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gauges {
-    /// Held, I/O under way included.
+    /// Pages held, I/O in flight included.
     pub cached: u64,
-    /// Dirty.
+    /// Dirty pages.
     pub dirty: u64,
-    /// Being written back.
+    /// Pages under write-back.
     pub writing: u64,
-    /// Being read.
+    /// Pages being read.
     pub reading: u64,
-    /// Pages that operations wait for memory for.
+    /// Pages wanted by operations waiting for memory.
     pub wanted: u64,
-    /// Runs that these are kept as: what simulating them costs.
+    /// Number of stretches of the pages held: the cost of the simulation.
     pub stretches: u64,
-    /// Reads under way, and writes.
+    /// Number of reads in flight.
     pub reads_in_flight: u32,
-    /// Writes under way.
+    /// Number of writes in flight.
     pub writes_in_flight: u32,
-    /// Operations that wait.
+    /// Number of waiting operations.
     pub waiting: u32,
 }

@@ -1,6 +1,6 @@
-//! What write-back works with: the pages, who is dirty since when, and the queue of
-//! the device. Which pages go, in which order and in which pieces, is done here;
-//! when, and how many, the policies say.
+//! The desk of write-back: the pages, the ages of the dirty objects, and the device's queue. This
+//! module chooses the pages, their order and the size of the pieces. The policies choose the time
+//! and the number of pages.
 
 use crate::counters::Counters;
 use crate::device::Device;
@@ -11,11 +11,11 @@ use crate::run::Run;
 use fullstroke_contract::Object;
 use fullstroke_units::Time;
 
-/// Borrowed from a cache for the time of a call.
+/// Parts of a cache, borrowed for one call.
 pub struct Desk<'a> {
-    /// The present.
+    /// The present time.
     pub now: Time,
-    /// Pages that may be held: the kernel's dirtyable memory.
+    /// Largest number of pages: the kernel's dirtyable memory.
     pub limit: u64,
     pub(crate) pages: &'a mut Pages,
     pub(crate) dirty: &'a mut DirtyObjects,
@@ -24,60 +24,59 @@ pub struct Desk<'a> {
     pub(crate) out: &'a mut Out,
 }
 
-/// How far writing goes.
+/// Limits of a write-back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// At most so many pages.
+    /// Largest number of pages.
     pub most: u64,
-    /// Whether it ends where the device is congested; else where its queue is full.
+    /// True to stop at congestion of the device; false to stop at a full queue.
     pub nonblocking: bool,
-    /// Why.
+    /// Reason of the write-back.
     pub why: Why,
 }
 
-/// What was written.
+/// Result of a write-back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wrote {
-    /// Pages.
+    /// Number of pages.
     pub pages: u64,
-    /// Whether the device's queue ended it.
+    /// True if the device's queue ended the write-back.
     pub stopped: bool,
 }
 
-/// What becomes of an object of which some is left when its turn is over.
+/// Place of an object with dirty pages left after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// It is the next again: `wb_kupdate`.
+    /// The object goes next again: `wb_kupdate`.
     First,
-    /// It is as if dirtied now, so that the others have their turn:
-    /// `background_writeout` and those who are throttled.
+    /// The object counts as dirtied now, because the others must have their turn:
+    /// `background_writeout` and throttled writers.
     AsNew,
 }
 
 impl Desk<'_> {
-    /// What is held.
+    /// Returns the numbers of pages held.
     pub fn held(&self) -> Held {
         self.pages.held()
     }
 
-    /// Whether the device has as many writes as it takes before it is called
-    /// congested.
+    /// True if the device is congested with writes.
     pub fn congested(&self) -> bool {
         self.device.congested()
     }
 
-    /// Whether whoever writes more must wait for a place in the device's queue.
+    /// True if the device's queue has no place for a further write.
     pub fn full(&self) -> bool {
         self.device.full()
     }
 
-    /// The oldest object of a list.
+    /// Returns the oldest object of a list.
     pub(crate) fn oldest(&self, queue: Queue) -> Option<(Object, Time)> {
         self.dirty.oldest(queue)
     }
 
-    /// One round over the objects (2.6's `sync_sb_inodes`): each that is dirty since
-    /// `until` or before has its turn, oldest first.
+    /// Performs one round over the objects (2.6's `sync_sb_inodes`). Each object that became dirty
+    /// at `until` or before has its turn, oldest first.
     pub fn round(&mut self, bounds: Bounds, until: Time, left: Left) -> Wrote {
         let mut wrote = Wrote::default();
         if left == Left::AsNew || self.dirty.is_empty(Queue::Io) {
@@ -104,7 +103,8 @@ impl Desk<'_> {
             if !self.is_dirty(object) {
                 self.dirty.leave(object);
             } else if turn.stopped && (!bounds.nonblocking || turn.pages == 0) {
-                // Whoever waits for the queue goes on with this object.
+                // The object stays first, because the writer continues with it after the wait for
+                // the queue.
             } else if left == Left::First {
                 self.dirty.requeue_oldest(object, Queue::Dirty);
             } else {
@@ -118,7 +118,7 @@ impl Desk<'_> {
         wrote
     }
 
-    /// A run as far as dirty pages that are not being written follow it, up to `end`.
+    /// Extends a run over the next dirty pages outside write-back, up to `end`.
     pub(crate) fn extended(&self, run: Run, end: u64) -> Run {
         let to = self.next_piece(
             Run::new(run.object, run.first, end - run.first),
@@ -128,14 +128,13 @@ impl Desk<'_> {
         to.unwrap_or(run)
     }
 
-    /// Whether an object has dirty pages.
+    /// True if the object has dirty pages.
     pub(crate) fn is_dirty(&self, object: Object) -> bool {
         self.pages.dirty_from(object, 0).is_some()
     }
 
-    /// Writes dirty pages of an object, upwards from where it was left and then
-    /// from its first page (`write_cache_pages` with `range_cyclic`). Those that
-    /// are being written already are left out.
+    /// Writes dirty pages of an object, upwards from the end of the last write-back and then from
+    /// the first page (`write_cache_pages` with `range_cyclic`). Skips pages under write-back.
     pub fn write_object(&mut self, object: Object, bounds: Bounds) -> Wrote {
         let cursor = self.dirty.cursor(object);
         let mut wrote = self.write_run(Run::new(object, cursor, u64::MAX - cursor), bounds);
@@ -184,8 +183,8 @@ impl Desk<'_> {
         self.device.full() || (nonblocking && self.device.congested())
     }
 
-    /// The next dirty pages of the run from `at` on that follow each other and are
-    /// not being written, as many as one request takes.
+    /// Returns the next consecutive dirty pages of the run from `at` on, at most one request. Pages
+    /// under write-back are skipped.
     fn next_piece(&self, run: Run, at: u64, most: u64) -> Option<Run> {
         let mut at = at;
         let first = loop {
@@ -213,7 +212,7 @@ impl Desk<'_> {
         Some(Run::new(run.object, first, to - first))
     }
 
-    /// Sends dirty pages to the device.
+    /// Issues the write of dirty pages.
     pub(crate) fn submit(&mut self, piece: Run, why: Why, ticket: Option<Ticket>) {
         let mut at = piece.first;
         while at < piece.end()
@@ -253,7 +252,7 @@ impl Desk<'_> {
         }
     }
 
-    /// The object is in no list of dirty ones any more if nothing of it is dirty.
+    /// Removes an object without dirty pages from the dirty lists.
     pub(crate) fn settle(&mut self, object: Object) {
         if !self.is_dirty(object) {
             self.dirty.leave(object);

@@ -1,15 +1,14 @@
-//! What is on its way to and from the device below, as far as a cache counts it.
+//! The I/O in flight at the device below, as counted by a cache.
 
 use crate::run::Run;
 use fullstroke_contract::Slots;
 
-/// What a cache knows of the queue of the device below it: the host's keys of the
-/// same names.
+/// Limits of the device's queue, known to the cache: the host's keys of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// Writes that may be on their way; whoever writes more waits.
+    /// Largest number of writes in flight; further writers wait.
     pub nr_requests: u32,
-    /// The longest write, in pages.
+    /// Longest write, in pages.
     pub request_pages: u64,
 }
 
@@ -23,7 +22,7 @@ impl Default for Queue {
     }
 }
 
-/// The number of a read or write from when it is asked for until it has ended.
+/// Number of a read or write from its issue to its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct IoId(pub u32);
 
@@ -33,7 +32,7 @@ struct Flight {
     write: bool,
 }
 
-/// Reads and writes under way.
+/// Reads and writes in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Device {
     queue: Queue,
@@ -41,7 +40,7 @@ pub(crate) struct Device {
     reads: u32,
     writes: u32,
     congested: bool,
-    /// Whether congestion has ended since somebody asked.
+    /// True if congestion has ended since the last [`take_cleared`](Device::take_cleared).
     cleared: bool,
 }
 
@@ -57,28 +56,28 @@ impl Device {
         }
     }
 
-    /// The longest write, in pages.
+    /// Returns the longest write, in pages.
     pub fn request_pages(&self) -> u64 {
         self.queue.request_pages
     }
 
-    /// Whether no further write may be begun by who would wait for its place.
+    /// True if the queue has no place for a further write.
     pub fn full(&self) -> bool {
         self.writes >= self.queue.nr_requests
     }
 
-    /// `bdi_write_congested`, from 7/8 of `nr_requests` on
-    /// (`queue_congestion_on_threshold`) until there are less than 13/16 again.
+    /// True if the device is congested: `bdi_write_congested`. Congestion begins at 7/8 of
+    /// `nr_requests` (`queue_congestion_on_threshold`) and ends below 13/16.
     pub fn congested(&self) -> bool {
         self.congested
     }
 
-    /// Whether congestion has ended since the last time this was asked.
+    /// Returns true if congestion has ended since the last call.
     pub fn take_cleared(&mut self) -> bool {
         std::mem::take(&mut self.cleared)
     }
 
-    /// Reads and writes that are under way.
+    /// Returns the numbers of reads and writes in flight.
     pub fn in_flight(&self) -> (u32, u32) {
         (self.reads, self.writes)
     }
@@ -98,7 +97,7 @@ impl Device {
         id
     }
 
-    /// So many pages of a read or write have ended.
+    /// Completes a number of pages of a read or write.
     pub fn end(&mut self, id: IoId, pages: u64) {
         let flight = &mut self.flights[id.0];
         debug_assert!(flight.left >= pages, "more pages end than were asked for");

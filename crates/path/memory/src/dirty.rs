@@ -1,6 +1,5 @@
-//! Objects with dirty pages, in the order in which they are written back (the
-//! kernel's inodes in `s_dirty`, `s_io`, or today's `b_dirty`, `b_io`,
-//! `b_more_io`).
+//! Objects with dirty pages, in the order of write-back (the kernel's inodes in `s_dirty`, `s_io`,
+//! or today's `b_dirty`, `b_io`, `b_more_io`).
 
 use fullstroke_contract::{Object, Slots};
 use fullstroke_units::Time;
@@ -9,21 +8,21 @@ use std::collections::hash_map::Entry;
 
 const NONE: u32 = u32::MAX;
 
-/// Which of the three lists.
+/// One of the three lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queue {
     /// Dirty, oldest first.
     Dirty,
-    /// To be written in this round.
+    /// Objects to write in this round.
     Io,
-    /// Written in part in this round.
+    /// Objects partly written in this round.
     More,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entered {
     object: Object,
-    /// Since when it is dirty (`dirtied_when`).
+    /// Time when the object became dirty (`dirtied_when`).
     dirtied: Time,
     queue: Queue,
     older: u32,
@@ -36,15 +35,16 @@ struct Ends {
     newest: u32,
 }
 
-/// The objects that have dirty pages, each in one list.
+/// The objects with dirty pages, each in one list.
 #[derive(Clone, Debug)]
 pub(crate) struct DirtyObjects {
-    /// Looked up by number only: what is done in order goes by the lists.
+    /// Slot by object number. Only for look-ups: iterations use the lists, because the order of a
+    /// hash map is not repeatable.
     slots: HashMap<u32, u32>,
     entered: Slots<Entered>,
     queues: [Ends; 3],
-    /// Where write-back goes on in an object (`writeback_index`); kept while it is
-    /// clean, as the inode does.
+    /// Next page of an object's write-back (`writeback_index`). Like the kernel's inode, the entry
+    /// stays while the object is clean.
     cursors: HashMap<u32, u64>,
 }
 
@@ -64,7 +64,7 @@ impl Default for DirtyObjects {
 }
 
 impl DirtyObjects {
-    /// An object has dirty pages; if it had none before, since now.
+    /// Enters an object with dirty pages. A new object is dirty since `now`.
     pub fn enter(&mut self, object: Object, now: Time) {
         let Entry::Vacant(place) = self.slots.entry(object.0) else {
             return;
@@ -80,7 +80,7 @@ impl DirtyObjects {
         self.link(slot, Queue::Dirty, true);
     }
 
-    /// An object has none any more.
+    /// Removes an object without dirty pages.
     pub fn leave(&mut self, object: Object) {
         if let Some(slot) = self.slots.remove(&object.0) {
             self.unlink(slot);
@@ -88,13 +88,13 @@ impl DirtyObjects {
         }
     }
 
-    /// The object does not exist any more.
+    /// Removes a deleted object.
     pub fn forget(&mut self, object: Object) {
         self.leave(object);
         self.cursors.remove(&object.0);
     }
 
-    /// Where write-back goes on in an object.
+    /// Returns the next page of an object's write-back.
     pub fn cursor(&self, object: Object) -> u64 {
         self.cursors.get(&object.0).copied().unwrap_or(0)
     }
@@ -103,7 +103,7 @@ impl DirtyObjects {
         self.cursors.insert(object.0, page);
     }
 
-    /// The oldest object of a list, and since when it is dirty.
+    /// Returns the oldest object of a list, and the start of its dirty time.
     pub fn oldest(&self, queue: Queue) -> Option<(Object, Time)> {
         match self.queues[queue as usize].oldest {
             NONE => None,
@@ -111,34 +111,35 @@ impl DirtyObjects {
         }
     }
 
-    /// Whether all lists are.
+    /// True if all lists are empty.
     pub fn are_none(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Whether a list is empty.
+    /// True if the list is empty.
     pub fn is_empty(&self, queue: Queue) -> bool {
         self.queues[queue as usize].oldest == NONE
     }
 
-    /// Puts an object at the newer end of a list, as dirty since `dirtied` if that
-    /// is said.
+    /// Moves an object to the newer end of a list. With `dirtied`, the object counts as dirty since
+    /// then.
     pub fn requeue(&mut self, object: Object, queue: Queue, dirtied: Option<Time>) {
         self.place(object, queue, dirtied, true);
     }
 
-    /// Puts an object behind the dirty ones; where one of these became dirty later, it is
-    /// as if dirtied now (today's `redirty_tail`).
+    /// Moves an object to the newer end of the dirty list. If the newest object there became dirty
+    /// later, the object counts as dirtied now (today's `redirty_tail`).
     pub fn redirty(&mut self, object: Object, now: Time) {
         let Some(&slot) = self.slots.get(&object.0) else {
             return;
         };
         let newest = self.queues[Queue::Dirty as usize].newest;
         let later = newest != NONE && self.entered[newest].dirtied > self.entered[slot].dirtied;
+        // The list must stay sorted by time: `splice` stops at the first object that is too young.
         self.requeue(object, Queue::Dirty, later.then_some(now));
     }
 
-    /// The same at the older end.
+    /// Moves an object to the older end of a list.
     pub fn requeue_oldest(&mut self, object: Object, queue: Queue) {
         self.place(object, queue, None, false);
     }
@@ -154,8 +155,8 @@ impl DirtyObjects {
         self.link(slot, queue, newest);
     }
 
-    /// Moves the objects of one list behind those of another, as far as they are
-    /// dirty since `until` or before.
+    /// Moves the objects of one list to the newer end of another, if they became dirty at `until`
+    /// or before.
     pub fn splice(&mut self, from: Queue, to: Queue, until: Time) {
         while let Some((object, dirtied)) = self.oldest(from)
             && dirtied <= until

@@ -1,17 +1,17 @@
-//! A page cache as a library without I/O: it knows objects and runs of their pages,
-//! not where these lie. It says which pages to read and to write back, and who
-//! waits until when.
+//! A page cache as a library without I/O. The cache knows objects and runs of their pages, but not
+//! the place of an object on the device. The results are the pages to read and to write back, and
+//! the operations to wake.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
 //! | [`cache`](Cache) | the state machine: reads, writes, fsync, PUSH and PULL |
-//! | [`replacement`] | which page goes when another needs its place |
-//! | [`read_ahead`] | what a read brings beside what it asks for |
-//! | [`write_back`] | when dirty pages are written, and who is made to wait |
-//! | [`pages`] | the pages that are held, as runs |
-//! | [`desk`] | what write-back works with |
+//! | [`replacement`] | choice of the page to evict |
+//! | [`read_ahead`] | pages read beside the requested pages |
+//! | [`write_back`] | time of write-back, and throttling of writers |
+//! | [`pages`] | the pages in memory, as runs |
+//! | [`desk`] | the interface of write-back policies to the cache |
 //!
-//! What is modelled of which kernel, and what is left out: `docs/memory.md`.
+//! `docs/memory.md` lists the modelled parts of each kernel, and the omitted parts.
 
 mod cache;
 mod config;

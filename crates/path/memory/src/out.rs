@@ -1,79 +1,78 @@
-//! What a cache answers with, beside what its methods return.
+//! The results of a cache, beside the return values of its methods.
 
 use crate::device::IoId;
 use crate::run::Run;
 use fullstroke_contract::Status;
 
-/// What a caller knows an operation by, from when it is asked for until it is
-/// woken.
+/// The caller's name of an operation, from its start until its wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Ticket(pub u64);
 
-/// Why pages are read or written.
+/// Reason of a read or write of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// A read waits for some of them.
+    /// A read waits for some of the pages.
     Read,
-    /// Read-ahead, nobody waits.
+    /// Read-ahead: no operation waits.
     ReadAhead,
-    /// A write of part of a page needs the rest of it.
+    /// A write to a part of a page needs the rest of the page.
     Fill,
-    /// PUSH: storage has said that they are worth having.
+    /// PUSH: storage has recommended the pages.
     Push,
-    /// Too much is dirty: written in the background.
+    /// Background write-back, because too many pages are dirty.
     Background,
-    /// They have been dirty for long.
+    /// Periodic write-back, because the pages have been dirty for long.
     Periodic,
-    /// Whoever dirtied pages writes some, as too much is dirty.
+    /// Write-back by a throttled writer, because too many pages are dirty.
     Throttled,
     /// fsync, sync, O_SYNC or O_DIRECT.
     Sync,
-    /// Memory is short.
+    /// Reclaim, because memory is short.
     Reclaim,
-    /// PULL: storage has asked for them.
+    /// PULL: storage has asked for the pages.
     Pull,
 }
 
-/// Pages that the cache wants to be read or written. They may end in pieces.
+/// A read or write of pages for the caller. The caller may complete the I/O in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// To be given back as they end.
+    /// Number to return at completion.
     pub id: IoId,
     /// The pages.
     pub run: Run,
-    /// Why.
+    /// Reason.
     pub why: Why,
-    /// Whose operation asked for it, if one did.
+    /// Operation behind the I/O, if there is one.
     pub ticket: Option<Ticket>,
 }
 
-/// An operation that has waited and is over.
+/// An operation at the end of its wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Woken {
-    /// Which.
+    /// Name of the operation.
     pub ticket: Ticket,
-    /// `Lost` if a page that it needed could not be read or written.
+    /// `Lost` if a page of the operation could not be read or written.
     pub status: Status,
 }
 
-/// What a method leaves for the caller to do; the caller empties it.
+/// Work for the caller. The caller empties the lists.
 #[derive(Clone, Debug, Default)]
 pub struct Out {
-    /// To be read.
+    /// Reads to issue.
     pub reads: Vec<Io>,
-    /// To be written.
+    /// Writes to issue.
     pub writes: Vec<Io>,
-    /// Operations that were waiting and are over.
+    /// Operations at the end of their waits.
     pub woken: Vec<Woken>,
 }
 
 impl Out {
-    /// Whether there is nothing.
+    /// True if there is no work.
     pub fn is_empty(&self) -> bool {
         self.reads.is_empty() && self.writes.is_empty() && self.woken.is_empty()
     }
 
-    /// Empties it.
+    /// Empties the lists.
     pub fn clear(&mut self) {
         self.reads.clear();
         self.writes.clear();
@@ -81,12 +80,12 @@ impl Out {
     }
 }
 
-/// What an operation answers.
+/// Result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Answer {
-    /// It is over.
+    /// The operation has ended.
     Done,
-    /// It will be among the woken.
+    /// The operation waits, and will appear in [`Out::woken`].
     Waits,
 }

@@ -1,12 +1,11 @@
-//! The pages that are held, as runs with one state each.
+//! The pages in memory, as runs with one state each.
 //!
-//! A **stretch** is a run of pages that are alike: same object, same flags, same
-//! list, and neighbours in that list in the order of their indices. A list of
-//! stretches is therefore exactly a list of pages, and no policy that works on
-//! lists of pages notices the difference; but a file that is read from end to end
-//! is a handful of stretches, whatever its size. Whoever changes some pages of a
-//! stretch first cuts it ([`Pages::cut`]), and afterwards joins what has become
-//! alike ([`Pages::join`]).
+//! A **stretch** is a run of pages in the same state: same object, same flags, same list, and
+//! neighbours in this list in the order of their indices. So a list of stretches is equivalent to a
+//! list of pages, and a policy for lists of pages gives the same results. But a file read from end
+//! to end is a handful of stretches, for any size. A change to some pages of a stretch first cuts
+//! the stretch ([`Pages::cut`]), and afterwards joins the stretches of equal state
+//! ([`Pages::join`]).
 
 mod hints;
 pub(crate) mod index;
@@ -17,59 +16,59 @@ use hints::Hints;
 use index::{Index, Key, key, object_of};
 use std::cell::Cell;
 
-/// No stretch, no page.
+/// No stretch, or no page.
 pub const NONE: u32 = u32::MAX;
-/// Lists that a policy may have, [`ASIDE`] among them.
+/// Largest number of lists of a policy, [`ASIDE`] included.
 pub const LISTS: usize = 6;
-/// The list of stretches that were chosen to go and cannot yet.
+/// The list of victims not yet evictable.
 pub const ASIDE: u8 = LISTS as u8 - 1;
-/// In no list.
+/// The stretch is in no list.
 pub const NOWHERE: u8 = u8::MAX;
 
-/// What is true of each page of a stretch.
+/// The flags. A flag holds for each page of a stretch.
 pub mod flag {
-    /// It holds what was written and not yet written back.
+    /// The page holds data newer than the device.
     pub const DIRTY: u16 = 1 << 0;
-    /// It is being written back.
+    /// The page is under write-back.
     pub const WRITING: u16 = 1 << 1;
-    /// It is being read: what it will hold is not there yet.
+    /// The page is being read, and has no data yet.
     pub const READING: u16 = 1 << 2;
-    /// Read-ahead has brought it, and nobody has used it yet.
+    /// The page was read ahead and has not been used yet.
     pub const AHEAD: u16 = 1 << 3;
-    /// Its object no longer wants it: it goes when its I/O has ended.
+    /// The object no longer wants the page. The page leaves at the end of its I/O.
     pub const DOOMED: u16 = 1 << 4;
-    /// PUSH has brought it, and nobody has used it yet.
+    /// The page was pushed and has not been used yet.
     pub const PUSHED: u16 = 1 << 5;
-    /// Nobody has used it since it came.
+    /// The page has not been used since it came.
     pub const FRESH: u16 = 1 << 8;
-    /// What says that nobody has used it.
+    /// All flags of unused pages.
     pub const UNUSED: u16 = AHEAD | PUSHED | FRESH;
-    /// What the replacement policy notes, two bits.
+    /// Note of the replacement policy, two bits.
     pub const NOTE: u16 = 3 << NOTE_SHIFT;
-    /// Where its bits begin.
+    /// Position of the lowest bit of the note.
     pub const NOTE_SHIFT: u32 = 6;
-    /// I/O is under way.
+    /// The page is under I/O.
     pub const BUSY: u16 = WRITING | READING;
 }
 
 /// A stretch of pages.
-// Never in two cache lines.
+// The alignment keeps a stretch within one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub struct Stretch {
-    /// The index of the first page.
+    /// Index of the first page.
     pub first: u64,
-    /// Of what.
+    /// Object of the pages.
     pub object: Object,
-    /// How many pages.
+    /// Number of pages.
     pub pages: u32,
     /// See [`flag`].
     pub flags: u16,
-    /// The list that it is in, or [`NOWHERE`].
+    /// List of the stretch, or [`NOWHERE`].
     pub list: u8,
-    /// The list that it was in before it was set aside.
+    /// List of the stretch before it was set aside.
     pub origin: u8,
-    /// The marked page (Linux's `PG_readahead`), counted from the first, or
+    /// Position of the marked page (Linux's `PG_readahead`), counted from the first page, or
     /// [`NONE`].
     pub mark: u32,
     older: u32,
@@ -77,31 +76,31 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// The index behind the last page.
+    /// Returns the index after the last page.
     #[inline]
     pub fn end(&self) -> u64 {
         self.first + u64::from(self.pages)
     }
 
-    /// Its pages.
+    /// Returns the pages.
     #[inline]
     pub fn run(&self) -> Run {
         Run::new(self.object, self.first, u64::from(self.pages))
     }
 
-    /// Whether one of the flags is set.
+    /// True if one of the flags is set.
     #[inline]
     pub fn is(&self, flags: u16) -> bool {
         self.flags & flags != 0
     }
 
-    /// What the replacement policy notes.
+    /// Returns the note of the replacement policy.
     #[inline]
     pub fn note(&self) -> u16 {
         (self.flags & flag::NOTE) >> flag::NOTE_SHIFT
     }
 
-    /// The index of the marked page.
+    /// Returns the index of the marked page.
     pub fn marked(&self) -> Option<u64> {
         (self.mark != NONE).then(|| self.first + u64::from(self.mark))
     }
@@ -111,7 +110,7 @@ impl Stretch {
     }
 }
 
-/// A list, from the page that was put in first to the last.
+/// A list, from the oldest page to the newest.
 #[derive(Clone, Copy, Debug)]
 struct List {
     oldest: u32,
@@ -119,16 +118,16 @@ struct List {
     pages: u64,
 }
 
-/// How many pages have a flag.
+/// Numbers of pages in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// All.
+    /// All pages.
     pub pages: u64,
-    /// Dirty, and not being written back unless dirtied again since.
+    /// Dirty pages. A page under write-back counts only if dirtied again.
     pub dirty: u64,
-    /// Being written back.
+    /// Pages under write-back.
     pub writing: u64,
-    /// Being read.
+    /// Pages being read.
     pub reading: u64,
 }
 
@@ -139,19 +138,19 @@ pub struct Pages {
     free: Vec<u32>,
     by_address: Index,
     hints: Hints,
-    /// Those that are dirty, and those that are being written back (the kernel's
-    /// tags of the page tree).
+    /// The dirty stretches, and the stretches under write-back (the kernel's tags of the page
+    /// tree).
     dirty: Index,
     writing: Index,
     lists: [List; LISTS],
     held: Held,
-    /// Where the last look-up ended: the next one is often there again.
+    /// Result of the last look-up, because the next look-up often has the same result.
     last: u32,
-    /// Where the last one found nothing.
+    /// Gap of the last look-up without a result.
     gap: Cell<Gap>,
 }
 
-/// Pages of an object that are not held, and the stretch behind them, or [`NONE`].
+/// A gap: missing pages of an object, and the stretch after the gap, or [`NONE`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Gap {
     object: Object,
@@ -166,7 +165,7 @@ impl Gap {
         self.object == object && (self.from..self.to).contains(&page)
     }
 
-    /// Whether a stretch lies in it or beside it: it is another gap then with and without.
+    /// True if a stretch lies in the gap or beside it. The stretch then changes the gap.
     fn touches(&self, stretch: &Stretch) -> bool {
         self.object == stretch.object && stretch.first <= self.to && stretch.end() >= self.from
     }
@@ -195,24 +194,24 @@ impl Default for Pages {
 
 /// Getters.
 impl Pages {
-    /// A stretch.
+    /// Returns a stretch.
     #[inline]
     pub fn get(&self, slot: u32) -> &Stretch {
         &self.stretches[slot as usize]
     }
 
-    /// How many pages there are.
+    /// Returns the numbers of pages in memory.
     #[inline]
     pub fn held(&self) -> Held {
         self.held
     }
 
-    /// How many stretches there are: what memory and time are spent on.
+    /// Returns the number of stretches. Memory and time of the simulation depend on this number.
     pub fn stretches(&self) -> usize {
         self.stretches.len() - self.free.len()
     }
 
-    /// The stretch that holds a page.
+    /// Returns the stretch of a page.
     #[inline]
     pub fn find(&mut self, object: Object, page: u64) -> Option<u32> {
         if self.is_at(self.last, object, page) {
@@ -227,7 +226,7 @@ impl Pages {
         Some(found)
     }
 
-    /// As [`Pages::find`], for those who only look.
+    /// As [`Pages::find`], without an update of the hints.
     #[inline]
     pub fn look(&self, object: Object, page: u64) -> Option<u32> {
         self.hinted(object, page)
@@ -242,8 +241,8 @@ impl Pages {
             .find(|&hint| self.is_at(hint, object, page))
     }
 
-    /// By the tree, unless the page is where none was found a moment ago: who brings a
-    /// page asks for it and its neighbours several times.
+    /// Searches the tree, except for a page in the last gap: a new page and its neighbours are
+    /// looked up several times.
     fn seek(&self, object: Object, page: u64) -> Option<u32> {
         if self.gap.get().holds(object, page) {
             return None;
@@ -269,14 +268,14 @@ impl Pages {
         None
     }
 
-    /// Whether a slot, which may be free, is that of a stretch that holds a page.
+    /// True if the stretch in `slot` contains the page. The slot may be free.
     #[inline]
     fn is_at(&self, slot: u32, object: Object, page: u64) -> bool {
         let stretch = self.stretches.get(slot as usize);
         stretch.is_some_and(|stretch| stretch.list != NOWHERE && stretch.run().holds(object, page))
     }
 
-    /// The first stretch of an object that holds `page` or lies behind it.
+    /// Returns the first stretch of an object with its end after `page`.
     pub fn from(&self, object: Object, page: u64) -> Option<u32> {
         if let Some(slot) = self.look(object, page) {
             return Some(slot);
@@ -284,29 +283,29 @@ impl Pages {
         let gap = self.gap.get();
         match gap.holds(object, page) {
             true => Some(gap.next).filter(|&slot| slot != NONE),
-            // The last page of all is in no gap.
+            // The page of the largest index is in no gap.
             false => self.next_of(&self.by_address, object, page),
         }
     }
 
-    /// The first dirty stretch of an object that ends behind `page`.
+    /// Returns the first dirty stretch of an object with its end after `page`.
     pub fn dirty_from(&self, object: Object, page: u64) -> Option<u32> {
         self.tagged_from(&self.dirty, object, page)
     }
 
-    /// The same of those that are being written back.
+    /// Returns the first stretch of an object under write-back with its end after `page`.
     pub fn writing_from(&self, object: Object, page: u64) -> Option<u32> {
         self.tagged_from(&self.writing, object, page)
     }
 
-    /// The first object from `object` on that has dirty pages.
+    /// Returns the first object from `object` on with dirty pages.
     pub fn dirty_object_from(&self, object: Object) -> Option<Object> {
         self.dirty
             .at_or_after(key(object, 0))
             .map(|(key, _)| object_of(key))
     }
 
-    /// The same of those that are being written back.
+    /// Returns the first object from `object` on with pages under write-back.
     pub fn writing_object_from(&self, object: Object) -> Option<Object> {
         self.writing
             .at_or_after(key(object, 0))
@@ -325,7 +324,7 @@ impl Pages {
         (self.get(slot).object == object).then_some(slot)
     }
 
-    /// How many of a run's pages are not held.
+    /// Returns the number of missing pages of a run.
     pub fn absent(&self, run: Run) -> u64 {
         let (mut at, mut absent) = (run.first, 0);
         while at < run.end() {
@@ -340,9 +339,8 @@ impl Pages {
         absent
     }
 
-    /// The first page from `page` on that is not held, looking at `most` pages at
-    /// most: `page + most` if all of them are held (Linux's
-    /// `page_cache_next_miss`).
+    /// Returns the first missing page from `page` on, among `most` pages; `page + most` if all are
+    /// held (Linux's `page_cache_next_miss`).
     pub fn next_hole(&self, object: Object, page: u64, most: u64) -> u64 {
         let mut at = page;
         while at < page + most {
@@ -354,15 +352,14 @@ impl Pages {
         page + most
     }
 
-    /// The first page behind `page`, or it, that is held; the end of all pages if
-    /// there is none.
+    /// Returns the first held page from `page` on; the largest index if there is none.
     pub fn next_held(&self, object: Object, page: u64) -> u64 {
         self.from(object, page)
             .map_or(u64::MAX, |slot| self.get(slot).first.max(page))
     }
 
-    /// How many pages are held in a row that ends before `page`, counting to
-    /// `most` at most (what `page_cache_prev_miss` is asked for).
+    /// Returns the number of consecutive held pages just before `page`, at most `most` (the use of
+    /// `page_cache_prev_miss`).
     pub fn held_before(&self, object: Object, page: u64, most: u64) -> u64 {
         let mut at = page;
         while at > 0 && page - at < most {
@@ -374,24 +371,24 @@ impl Pages {
         (page - at).min(most)
     }
 
-    /// Pages in a list.
+    /// Returns the number of pages in a list.
     #[inline]
     pub fn pages_in(&self, list: u8) -> u64 {
         self.lists[list as usize].pages
     }
 
-    /// The stretch of a list that begins with its oldest page.
+    /// Returns the stretch at the oldest end of a list.
     #[inline]
     pub fn oldest(&self, list: u8) -> Option<u32> {
         Some(self.lists[list as usize].oldest).filter(|&slot| slot != NONE)
     }
 
-    /// The stretch of a list that ends with its newest page.
+    /// Returns the stretch at the newest end of a list.
     pub fn newest(&self, list: u8) -> Option<u32> {
         Some(self.lists[list as usize].newest).filter(|&slot| slot != NONE)
     }
 
-    /// The one behind it, towards the newest.
+    /// Returns the next stretch towards the newest end.
     pub fn newer(&self, slot: u32) -> Option<u32> {
         Some(self.get(slot).newer).filter(|&slot| slot != NONE)
     }
@@ -399,7 +396,7 @@ impl Pages {
 
 /// Changes.
 impl Pages {
-    /// Adds pages that are not held, in no list.
+    /// Adds missing pages, in no list.
     pub fn add(&mut self, run: Run, flags: u16) -> u32 {
         debug_assert_eq!(self.absent(run), run.pages, "a page is held twice");
         let stretch = Stretch {
@@ -423,7 +420,7 @@ impl Pages {
         slot
     }
 
-    /// Takes pages out that are in no list.
+    /// Removes a stretch. The stretch must be in no list.
     pub fn remove(&mut self, slot: u32) -> Stretch {
         let stretch = *self.get(slot);
         debug_assert_eq!(stretch.list, NOWHERE, "still in a list");
@@ -461,7 +458,7 @@ impl Pages {
         }
     }
 
-    /// Sets flags and clears flags of all pages of a stretch.
+    /// Sets and clears flags of all pages of a stretch.
     pub fn change(&mut self, slot: u32, set: u16, clear: u16) {
         let stretch = &mut self.stretches[slot as usize];
         let (before, after) = (stretch.flags, (stretch.flags & !clear) | set);
@@ -501,13 +498,12 @@ impl Pages {
         }
     }
 
-    /// What the policy notes of a stretch is `note` from now on.
+    /// Sets the policy's note of a stretch.
     pub fn set_note(&mut self, slot: u32, note: u16) {
         self.change(slot, note << flag::NOTE_SHIFT, flag::NOTE);
     }
 
-    /// Marks a page, or none. There is one mark at most in a stretch: the later
-    /// one holds.
+    /// Marks a page, or removes the mark. A stretch has at most one mark: the latest.
     pub fn set_mark(&mut self, slot: u32, page: Option<u64>) {
         debug_assert!(
             page.is_none_or(|page| {
@@ -521,13 +517,13 @@ impl Pages {
         stretch.mark = page.map_or(NONE, |page| (page - stretch.first) as u32);
     }
 
-    /// Remembers the list that a stretch is from.
+    /// Sets the list of origin of a stretch.
     pub fn set_origin(&mut self, slot: u32, origin: u8) {
         self.stretches[slot as usize].origin = origin;
     }
 
-    /// Makes a stretch of exactly the pages `from..to` of the one in `slot`, to
-    /// whose ends they may reach. Returns its slot.
+    /// Cuts the pages `from..to` out of the stretch in `slot`, as a stretch of their own. Returns
+    /// the slot of the new stretch. The pages may reach to the ends of the stretch.
     pub fn cut(&mut self, slot: u32, from: u64, to: u64) -> u32 {
         debug_assert!(
             self.get(slot).first <= from && from < to && to <= self.get(slot).end(),
@@ -545,8 +541,8 @@ impl Pages {
         middle
     }
 
-    /// Cuts a stretch in two; returns the slot of the second, which begins at
-    /// `at` and is the newer neighbour of the first.
+    /// Cuts a stretch in two. Returns the slot of the second, which begins at `at` and is the newer
+    /// neighbour of the first.
     fn split(&mut self, slot: u32, at: u64) -> u32 {
         let whole = *self.get(slot);
         debug_assert!(whole.first < at && at < whole.end());
@@ -584,7 +580,7 @@ impl Pages {
         behind
     }
 
-    /// Lets `slot` be what is older than `newer`, or the newest of the list.
+    /// Makes `slot` the older neighbour of `newer`, or the newest of the list.
     fn hang_newer(&mut self, list: u8, newer: u32, slot: u32) {
         match newer {
             NONE => self.lists[list as usize].newest = slot,
@@ -599,8 +595,8 @@ impl Pages {
         }
     }
 
-    /// Makes one stretch of this one and its neighbours in the list, where they
-    /// are alike and follow each other. Returns the slot of what it is part of.
+    /// Joins a stretch with its neighbours in the list, if consecutive and in the same state.
+    /// Returns the slot of the joined stretch.
     pub fn join(&mut self, slot: u32) -> u32 {
         let newer = self.get(slot).newer;
         if newer != NONE {
@@ -647,10 +643,10 @@ impl Pages {
         true
     }
 
-    /// Moves the first `pages` pages of a stretch to the end of another that ends
-    /// where it begins: as if they were cut off it, became like the other's, and were
-    /// put behind them in their list. Some must be left, and neither is dirty or
-    /// under I/O.
+    /// Moves the first `pages` pages of a stretch to the end of another, directly before the first.
+    /// The effect equals three steps: cut the pages off, give the pages the state of the other, and
+    /// put them behind the other in its list. Some pages must be left. Neither stretch may be dirty
+    /// or under I/O.
     pub fn give(&mut self, from: u32, to: u32, pages: u32) {
         let (giver, taker) = (*self.get(from), *self.get(to));
         debug_assert!(
@@ -679,20 +675,20 @@ impl Pages {
         self.lists[lists.1 as usize].pages += u64::from(pages);
     }
 
-    /// Whether pages that are put behind those of a stretch in its list come before
-    /// any other: it is the newest there, or older than `next` only.
+    /// True if pages put behind a stretch in its list come before all others: the stretch is the
+    /// newest, or only `next` is newer.
     pub fn stands_before(&self, slot: u32, next: u32) -> bool {
         let stretch = self.get(slot);
         stretch.newer == NONE || stretch.newer == next
     }
 
-    /// Puts a stretch that is in no list into one, as its newest pages.
+    /// Puts a stretch at the newest end of a list. The stretch must be in no list.
     pub fn push_newest(&mut self, list: u8, slot: u32) {
         let newest = self.lists[list as usize].newest;
         self.link(list, slot, newest, NONE);
     }
 
-    /// The same, as its oldest.
+    /// Puts a stretch at the oldest end of a list. The stretch must be in no list.
     pub fn push_oldest(&mut self, list: u8, slot: u32) {
         let oldest = self.lists[list as usize].oldest;
         self.link(list, slot, NONE, oldest);
@@ -707,7 +703,7 @@ impl Pages {
         self.hang_older(list, older, slot);
     }
 
-    /// Takes a stretch out of its list.
+    /// Removes a stretch from its list.
     pub fn unlink(&mut self, slot: u32) {
         let Stretch {
             list,

@@ -1,17 +1,16 @@
-//! Read-ahead: what a read of a file brings beside what it asks for.
+//! Read-ahead: the pages read beside the requested pages.
 //!
-//! A generation of kernels is one file: a type that implements [`ReadAhead`] and
-//! keeps its state of each open file, its keys, its table of expected windows,
-//! and one line in [`REGISTRY`].
+//! A generation of kernels is one file: a type that implements [`ReadAhead`], its keys, its table
+//! of expected windows, and one line in [`REGISTRY`]. The type keeps a state for each open file.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `v2_4.rs` | Linux 2.4: `generic_file_readahead` |
 //! | `two_window.rs` | to 2.6.22: a current window and one ahead |
 //! | `on_demand.rs` | 2.6.23 to 2.6.30: on a miss, and at a marked page |
 //! | `today.rs` | 6.16 and later: the same, with context and aligned ends |
-//! | `none.rs` | nothing beside the pages that are missing |
-//! | `tables.rs` | a reader to hold the tables of expected windows against |
+//! | `none.rs` | only the missing pages |
+//! | `tables.rs` | a reader for the tables of expected windows |
 
 mod none;
 mod on_demand;
@@ -26,20 +25,20 @@ use crate::pages::Pages;
 use fullstroke_contract::registry::{Entry, Keys, schema_of};
 use fullstroke_contract::{ConfigError, Object};
 
-/// Pages of a file at which windows end early, such as those where another track
-/// begins: the next few from where a read is, ascending. Who knows how a file lies
-/// says them with each read.
+/// Early ends of windows in a file, such as the first pages of tracks. The list has the next few
+/// pages from the position of a read, in ascending order. The layer with the layout of the file
+/// passes the list with each read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cuts([u64; Cuts::MOST]);
 
 impl Cuts {
-    /// So many are known at most: a window that is open ends at the first, the next at
-    /// the second, and a read may begin before the end of what it has asked for.
+    /// Largest number of cuts. An open window ends at the first cut and the next window at the
+    /// second. A read may also begin before the end of its request.
     pub const MOST: usize = 4;
-    /// Windows end where they would.
+    /// No cuts: windows keep their length.
     pub const NONE: Cuts = Cuts([u64::MAX; Cuts::MOST]);
 
-    /// The first of these.
+    /// Returns the first few of the pages as cuts.
     pub fn of(pages: impl Iterator<Item = u64>) -> Cuts {
         let mut cuts = Cuts::NONE;
         cuts.0
@@ -49,8 +48,8 @@ impl Cuts {
         cuts
     }
 
-    /// How many of the pages of a window are read, from its first on. The first
-    /// `wanted` of them are no read-ahead.
+    /// Returns the number of pages to read of a window, from its first page on. The first `wanted`
+    /// pages were requested, so no cut shortens them.
     fn clip(&self, first: u64, pages: u64, wanted: u64) -> u64 {
         let next = self.0.iter().find(|&&cut| cut > first);
         next.map_or(pages, |cut| (cut - first).max(wanted).min(pages))
@@ -63,74 +62,72 @@ impl Default for Cuts {
     }
 }
 
-/// What the reader has come upon.
+/// State of the page at the reader's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The page is not held.
     Absent,
-    /// It is being read.
+    /// The page is being read.
     Reading,
-    /// It is held and has the mark, which is taken off it now.
+    /// The page is held and has the mark. The mark is removed now.
     Marked,
-    /// It is held.
+    /// The page is held.
     Held,
 }
 
-/// Why read-ahead is asked.
+/// A question to read-ahead.
 pub struct Ask<'a> {
     /// The open file.
     pub file: u32,
-    /// Its object.
+    /// Object of the file.
     pub object: Object,
-    /// The page that the reader is at.
+    /// Page at the reader's position.
     pub index: u64,
-    /// Pages that it still wants, this one included.
+    /// Number of pages still wanted by the reader, this page included.
     pub wanted: u64,
-    /// What it has found there.
+    /// State of this page.
     pub found: Found,
-    /// Whether it is at the page from which on the last answer said it was to be
-    /// asked again, or at its first.
+    /// True if the reader is at the page of [`Plan::again`] of the last answer, or at its first
+    /// page.
     pub due: bool,
-    /// Pages that the object has.
+    /// Size of the object in pages.
     pub size: u64,
-    /// What is held.
+    /// The pages in memory.
     pub pages: &'a Pages,
     /// Where windows end early.
     pub cuts: Cuts,
 }
 
 impl Ask<'_> {
-    /// How long a window is when it has been cut: at the end of the object and
-    /// where [`Cuts`] say.
+    /// Returns the length of a window after the cuts: at the end of the object and at [`Cuts`].
     fn clipped(&self, first: u64, pages: u64) -> u64 {
         let wanted = (self.index + self.wanted).saturating_sub(first).min(pages);
         self.cuts.clip(first, pages, wanted)
     }
 }
 
-/// Pages that are to be read, as far as they are not held. What lies behind the
-/// end of the object is left out.
+/// Pages to read. Pages already held and pages after the end of the object are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Window {
-    /// The first page.
+    /// First page.
     pub first: u64,
-    /// How many.
+    /// Number of pages.
     pub pages: u64,
-    /// The page that is marked, if it is not held already.
+    /// Page for the mark, unless held already.
     pub mark: Option<u64>,
 }
 
-/// What a policy answers.
+/// Answer of a policy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plan {
     windows: [Window; 2],
     count: usize,
-    /// The page from which on it wants to be asked again though the page is held.
+    /// First page for another question, even if the page is held.
     pub again: u64,
 }
 
 impl Plan {
-    /// To be asked of absent and marked pages only.
+    /// The policy is asked at absent and marked pages only.
     pub const NEVER: u64 = u64::MAX;
 
     pub(crate) fn clear(&mut self) {
@@ -145,37 +142,37 @@ impl Plan {
         self.count += 1;
     }
 
-    /// The windows, in the order in which they are read.
+    /// Returns the windows, in the order of their reads.
     pub fn windows(&self) -> &[Window] {
         &self.windows[..self.count]
     }
 }
 
-/// A generation of read-ahead, with its state of each open file.
+/// A generation of read-ahead, with a state for each open file.
 pub trait ReadAhead: Send {
-    /// A file has been opened; its number may be that of one that was closed.
+    /// Resets the state of a newly opened file. The number may be that of a closed file.
     fn opened(&mut self, file: u32);
 
-    /// Whether it is asked at the first page of each read, though it is held.
+    /// True if the policy is asked at the first page of each read, even if the page is held.
     fn watches(&self) -> bool {
         false
     }
 
-    /// A read of `bytes` bytes at `offset` begins.
+    /// Notes the start of a read of `bytes` bytes at `offset`.
     fn begins(&mut self, _file: u32, _offset: u64, _bytes: u64) {}
 
-    /// The reader is at a page that is absent, marked or being read, or at one
-    /// where it was to ask again.
+    /// Answers a question. The reader is at a page that is absent, marked or being read, or at the
+    /// page of [`Plan::again`].
     fn ask(&mut self, ask: &Ask<'_>, plan: &mut Plan);
 
-    /// The read that began at `offset` has got all its bytes.
+    /// Notes the end of the read at `offset`.
     fn ended(&mut self, _file: u32, _offset: u64, _bytes: u64) {}
 }
 
-/// Builds a generation from its keys.
+/// Function that builds a generation from its keys.
 pub type BuildReadAhead = fn(&Keys) -> Result<Box<dyn ReadAhead>, ConfigError>;
 
-/// Every generation. To add one: write its file, and add its `mod` and its line.
+/// All generations. To add one, write its file, and add its `mod` and its line here.
 pub const REGISTRY: &[Entry<BuildReadAhead>] = &[
     Entry {
         name: "today",
@@ -209,7 +206,7 @@ pub const REGISTRY: &[Entry<BuildReadAhead>] = &[
     },
 ];
 
-/// The state of a file, in a list by file number.
+/// Returns the state of a file, in a list by file number.
 fn state_of<S: Clone + Default>(states: &mut Vec<S>, file: u32) -> &mut S {
     let file = file as usize;
     if states.len() <= file {
@@ -218,8 +215,8 @@ fn state_of<S: Clone + Default>(states: &mut Vec<S>, file: u32) -> &mut S {
     &mut states[file]
 }
 
-/// `get_init_ra_size` of `mm/readahead.c`, since 2.6.12: a power of two of at least
-/// what is asked for, fourfold where that is small, twofold where it is not large.
+/// Returns the first window: `get_init_ra_size` of `mm/readahead.c`, since 2.6.12. The request is
+/// rounded up to a power of two. A small request is multiplied by four, a medium one by two.
 fn initial_size(wanted: u64, most: u64) -> u64 {
     match wanted.next_power_of_two() {
         size if size <= most / 32 => size * 4,
@@ -228,13 +225,14 @@ fn initial_size(wanted: u64, most: u64) -> u64 {
     }
 }
 
-/// `get_next_ra_size`: fourfold as long as it is small, then twofold.
+/// Returns the next window: `get_next_ra_size`. A small window is multiplied by four, a larger one
+/// by two.
 fn next_size(size: u64, most: u64) -> u64 {
     let next = if size < most / 16 { 4 * size } else { 2 * size };
     next.min(most)
 }
 
-/// `read_ahead_kb` in pages, checked.
+/// Checks `read_ahead_kb` and returns it in pages.
 fn pages_of(read_ahead_kb: u64) -> Result<u64, ConfigError> {
     if read_ahead_kb > 1 << 20 {
         let message = format!("found {read_ahead_kb}; expected at most 1048576 (1 GiB)");
@@ -243,7 +241,7 @@ fn pages_of(read_ahead_kb: u64) -> Result<u64, ConfigError> {
     Ok(read_ahead_kb / 4)
 }
 
-/// `VM_MAX_READAHEAD`, VM_READAHEAD_PAGES: 128 KiB in every kernel since 2.6.0.
+/// `VM_MAX_READAHEAD`, `VM_READAHEAD_PAGES`: 128 KiB in every kernel since 2.6.0.
 fn read_ahead_kb() -> u64 {
     128
 }

@@ -1,10 +1,10 @@
-//! What a cache has counted, as reports have it.
+//! The counters of a cache, in the form of reports.
 
 use crate::{Cache, PAGE_BYTES};
 use fullstroke_contract::LayerReadings;
 
 impl Cache {
-    /// Its readings, for a host's report.
+    /// Returns the readings for the report of a host.
     pub fn readings(&self) -> LayerReadings {
         let (counted, gauges) = (self.counters(), self.gauges());
         let share = |part: u64, whole: u64| {
@@ -52,7 +52,7 @@ impl Cache {
         )
     }
 
-    /// The same, of the host called `name`; of the only one without.
+    /// Returns the readings under the name of a host; `None` for the only host.
     pub fn readings_of(&self, name: Option<&str>) -> LayerReadings {
         let readings = self.readings();
         match name {

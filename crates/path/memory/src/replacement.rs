@@ -1,17 +1,17 @@
-//! Replacement: which page goes when another needs its place.
+//! Replacement: the choice of the page to evict.
 //!
-//! A policy is one file: a type that implements [`Replacement`], its keys, its
-//! plain model in the tests, and one line in [`REGISTRY`].
+//! A policy is one file: a type that implements [`Replacement`], its keys, a plain model of the
+//! policy in the tests, and one line in [`REGISTRY`].
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `lru.rs` | the least recently used page |
 //! | `lru2.rs` | Linux's active and inactive lists, by kernel |
 //! | `two_q.rs` | 2Q, full version |
 //! | `arc.rs` | ARC |
 //! | `s3fifo.rs` | S3-FIFO |
-//! | `ghosts.rs` | pages that are remembered after they have gone |
-//! | `conformance.rs` | what every policy is held to, and how models are compared |
+//! | `ghosts.rs` | memory of evicted pages |
+//! | `conformance.rs` | tests of every policy, and the comparison with models |
 
 mod arc;
 mod ghosts;
@@ -31,91 +31,87 @@ use fullstroke_units::Time;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Where pages that come are put.
+/// Place of new pages in the lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Place {
-    /// Where the policy puts pages that are read for the first time.
+    /// Place of pages at their first read.
     #[default]
     Usual,
-    /// The same of pages that are written for the first time.
+    /// Place of pages at their first write.
     Written,
-    /// Where it has those that it would keep longest.
+    /// Place of the pages to keep longest.
     Hot,
-    /// Where the next to go stands.
+    /// Place of the next victim.
     Cold,
 }
 
-/// A rule of replacement. The pages are in [`Pages`], in lists whose meaning the
-/// policy chooses (numbers below [`crate::pages::ASIDE`]); here is what the rule
-/// notes beside.
+/// A policy of replacement. The pages are in [`Pages`], in lists whose meaning the policy chooses
+/// (numbers below [`crate::pages::ASIDE`]). The implementation holds the other state of the policy.
 ///
 /// - **Events in**: [`at`](Replacement::at), [`wanted`](Replacement::wanted),
 ///   [`admitted`](Replacement::admitted), [`used`](Replacement::used),
 ///   [`evicted`](Replacement::evicted), [`forgotten`](Replacement::forgotten).
 /// - **Out**: [`victim`](Replacement::victim).
 ///
-/// What the cache guarantees:
+/// The cache guarantees:
 ///
-/// - Each page that comes is `wanted`, then, after as many victims as it takes
-///   to make room for it, `admitted`. `wanted` may be said again of the same
-///   pages if there was no room.
-/// - A victim that cannot go yet is put into the list
-///   [`ASIDE`](crate::pages::ASIDE), with the list that it came from as its
-///   origin, and goes first when it can. If it is used before, `used` is called
-///   with it there.
-/// - The first use of a page since it was admitted is told: a page that a read
-///   brings is used once by that read, one that read-ahead brings later or never.
+/// - Each new page is first `wanted`. Then the cache takes victims until there is room. Then the
+///   page is `admitted`. If there was no room, `wanted` may come again for the same pages.
+/// - A victim that cannot leave yet moves to the list [`ASIDE`](crate::pages::ASIDE), with its old
+///   list as origin, and leaves first when it can. A use before the eviction calls `used` with the
+///   page in this list.
+/// - The cache reports the first use after admission. A read uses its own pages at once. A page of
+///   read-ahead is used later or never.
 pub trait Replacement: Send {
-    /// It is so late, said before room is made.
+    /// Sets the time, before room is made.
     fn at(&mut self, _now: Time, _pages: &Pages) {}
 
-    /// These pages, which are not held, are about to come, and `free` more can be
-    /// held now. Answers how many of them, from the first on, may come at once so
-    /// that all is as if they came one by one; at least 1.
+    /// Announces pages that are not held and are about to come; `free` more pages have room now.
+    /// Returns the number of pages, from the first on, that may come at once with the same result
+    /// as one by one; at least 1.
     fn wanted(&mut self, _pages: &Pages, run: Run, _free: u64) -> u64 {
         run.pages
     }
 
-    /// The pages of `slot`, in no list, have come: puts them into one.
+    /// Puts the new pages of `slot` into a list. So far the pages are in no list.
     fn admitted(&mut self, pages: &mut Pages, slot: u32, place: Place);
 
-    /// The pages of `slot` are used, one after the other; for the first time
-    /// since they came, if `first`.
+    /// Notes that the pages of `slot` are used, one after the other. `first` is true for the first
+    /// use since admission.
     fn used(&mut self, pages: &mut Pages, slot: u32, first: bool);
 
-    /// As many more pages, of the same list and with the same note, are used in the
-    /// same way as those of the last call of [`used`](Replacement::used), and have
-    /// been put behind them already.
+    /// Notes the use of `pages` more pages, in the same way as in the last call of
+    /// [`used`](Replacement::used). The new pages have the same list and note, and already stand
+    /// behind the others.
     fn used_more(&mut self, _pages: u64) {}
 
-    /// Whether a further use of a stretch changes nothing.
+    /// True if a further use of a stretch changes nothing.
     fn indifferent(&self, _stretch: &Stretch) -> bool {
         false
     }
 
-    /// Takes out of the lists what is to go next: a stretch of at most `most`
-    /// pages, with its list as its origin. `None` if the lists are empty.
+    /// Removes the next victim from the lists: a stretch of at most `most` pages, with its list as
+    /// origin. `None` if the lists are empty.
     fn victim(&mut self, pages: &mut Pages, most: u64) -> Option<u32>;
 
-    /// A victim has gone.
+    /// Notes the eviction of a victim.
     fn evicted(&mut self, _pages: &Pages, _gone: &Stretch) {}
 
-    /// Whatever is remembered of these pages means nothing any more: their object
-    /// is no longer what it was.
+    /// Forgets these pages, because their object has changed its identity.
     fn forgotten(&mut self, _run: Run) {}
 }
 
-/// What a policy is built for.
+/// Size of the cache of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Pages that may be held.
+    /// Largest number of pages.
     pub limit: u64,
 }
 
-/// Builds a policy from its keys.
+/// Function that builds a policy from its keys.
 pub type BuildReplacement = fn(&Keys, &Site) -> Result<Box<dyn Replacement>, ConfigError>;
 
-/// Every policy. To add one: write its file, and add its `mod` and its line.
+/// All policies. To add one, write its file, and add its `mod` and its line here.
 pub const REGISTRY: &[Entry<BuildReplacement>] = &[
     Entry {
         name: "lru2",
@@ -149,12 +145,12 @@ pub const REGISTRY: &[Entry<BuildReplacement>] = &[
     },
 ];
 
-/// The keys of a policy that has none.
+/// The keys of a policy without keys.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoKeys {}
 
-/// Takes at most `most` of the oldest pages of a list out of it, as a victim.
+/// Takes at most `most` of the oldest pages of a list out of the list, as a victim.
 fn take_oldest(pages: &mut Pages, list: u8, most: u64) -> Option<u32> {
     let slot = pages.oldest(list)?;
     let stretch = *pages.get(slot);
@@ -168,7 +164,7 @@ fn take_oldest(pages: &mut Pages, list: u8, most: u64) -> Option<u32> {
     Some(slot)
 }
 
-/// Puts a stretch, wherever it is, into a list as its newest pages.
+/// Moves a stretch to the newest end of a list, from any place.
 fn renew(pages: &mut Pages, slot: u32, list: u8) {
     pages.unlink(slot);
     pages.set_origin(slot, crate::pages::NOWHERE);
@@ -176,8 +172,7 @@ fn renew(pages: &mut Pages, slot: u32, list: u8) {
     pages.join(slot);
 }
 
-/// Puts a new stretch at the end of a list that `place` means, the newest unless
-/// it is `Cold`.
+/// Puts a new stretch into a list: at the oldest end for `Cold`, otherwise at the newest end.
 fn put(pages: &mut Pages, slot: u32, list: u8, place: Place) {
     match place {
         Place::Cold => pages.push_oldest(list, slot),
@@ -186,7 +181,7 @@ fn put(pages: &mut Pages, slot: u32, list: u8, place: Place) {
     pages.join(slot);
 }
 
-/// The list that a stretch is in, or was in before it was set aside.
+/// Returns the list of a stretch, or its list before it was set aside.
 fn home(stretch: &Stretch) -> u8 {
     if stretch.list == crate::pages::ASIDE {
         stretch.origin

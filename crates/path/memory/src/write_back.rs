@@ -1,14 +1,14 @@
-//! Write-back: when dirty pages are written, and who is made to wait.
+//! Write-back: the time of the write-back of dirty pages, and the throttling of writers.
 //!
-//! A generation of kernels is one file: a type that implements [`WriteBack`], its
-//! keys, its tests, and one line in [`REGISTRY`].
+//! A generation of kernels is one file: a type that implements [`WriteBack`], its keys, its tests,
+//! and one line in [`REGISTRY`].
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `today.rs` | Linux 3.2 and later: a flusher, and pauses for those who dirty pages |
-//! | `v2_6_17.rs`, `v2_6_23.rs` | pdflush, and work for those who dirty pages |
-//! | `pdflush.rs` | what these two have in common |
-//! | `none.rs` | nothing, unless it is asked for or memory is short |
+//! | `today.rs` | Linux 3.2 and later: a flusher, and pauses for writers |
+//! | `v2_6_17.rs`, `v2_6_23.rs` | pdflush, and write-back work for writers |
+//! | `pdflush.rs` | the common part of these two |
+//! | `none.rs` | write-back only on demand or if memory is short |
 
 mod none;
 mod pdflush;
@@ -25,70 +25,69 @@ use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Entry, Keys, schema_of};
 use fullstroke_units::Time;
 
-/// What whoever has dirtied pages does next.
+/// Next action of a process after it dirtied pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on.
+    /// Continue.
     Go,
-    /// It sleeps until then, and goes on.
+    /// Sleep until the time, then continue.
     Pause(Time),
-    /// It sleeps until then, and asks again.
+    /// Sleep until the time, then ask again.
     Again(Time),
-    /// It sleeps until congestion ends, until then at most, and asks again.
+    /// Sleep until congestion ends, at most until the time, then ask again.
     Congestion(Time),
-    /// It waits for a place in the device's queue, and asks again.
+    /// Wait for a place in the device's queue, then ask again.
     Room,
 }
 
-/// Who is made to wait: kept by the operation while it is asked again and again.
+/// A throttled writer. The operation keeps this state from one question to the next.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dirtier {
-    /// The open file, which stands for its process.
+    /// Open file, which stands for the process.
     pub file: u32,
-    /// Pages that it has written back while it was throttled this time.
+    /// Number of pages written back by the writer in this throttling.
     pub written: u64,
 }
 
 /// A generation of write-back.
 ///
-/// - **Events in**: [`dirtied`](WriteBack::dirtied), [`run`](WriteBack::run) (after
-///   each event, and when [`next_wake`](WriteBack::next_wake) has come),
-///   [`pressed`](WriteBack::pressed).
-/// - **Out**: what it has the [`Desk`] write, and [`Verdict`]s.
+/// - **Events in**: [`dirtied`](WriteBack::dirtied), [`run`](WriteBack::run) (after each event, and
+///   at the time of [`next_wake`](WriteBack::next_wake)), [`pressed`](WriteBack::pressed).
+/// - **Out**: writes through the [`Desk`], and [`Verdict`]s.
 pub trait WriteBack: Send {
-    /// How many pages may be written to by one file before it asks
+    /// Returns the number of pages of writes to a file before the next question to
     /// [`balance`](WriteBack::balance); at least 1.
     fn allowance(&self, file: u32) -> u64;
 
-    /// So many pages were written to, of which `newly` have become dirty. Answers
-    /// whether [`balance`](WriteBack::balance) is to be asked now.
+    /// Notes writes to `pages` pages; `newly` of them have become dirty. Returns true if the writer
+    /// must ask [`balance`](WriteBack::balance) now.
     fn dirtied(&mut self, file: u32, pages: u64, newly: u64) -> bool;
 
-    /// What the writer does next.
+    /// Returns the next action of the writer.
     fn balance(&mut self, dirtier: &mut Dirtier, desk: &mut Desk<'_>) -> Verdict;
 
-    /// What is done without being asked: the kernel's threads.
+    /// Does the work of the kernel's threads.
     fn run(&mut self, desk: &mut Desk<'_>);
 
-    /// When [`run`](WriteBack::run) wants to be called even if nothing happens, with
-    /// so many pages held, and the device's queue `full` or not.
+    /// Returns the time at which [`run`](WriteBack::run) must be called even if nothing happens.
+    /// `full` tells if the device's queue is full.
     fn next_wake(&self, held: Held, full: bool) -> Time;
 
-    /// Whether an object that an fsync has cleaned is no longer dirty; else it is until it
-    /// is come upon in the background, and as old as it was if it becomes dirty before.
+    /// True if an fsync takes a cleaned object off the dirty lists. Otherwise the object stays
+    /// there until background write-back finds it. An object dirtied before then keeps its age.
     fn fsync_cleans(&self) -> bool {
         true
     }
 
-    /// Memory is short and dirty pages were found where clean ones were looked for.
-    /// Answers whether those who look write them themselves.
+    /// Notes a shortage of memory: the search for clean pages has found dirty ones. Returns true if
+    /// the searching process writes the dirty pages itself.
     fn pressed(&mut self, desk: &mut Desk<'_>) -> bool;
 }
 
-/// Builds a generation from its keys; `limit` is the memory in pages.
+/// Function that builds a generation from its keys; `limit` is the memory in pages.
 pub type BuildWriteBack = fn(&Keys, u64) -> Result<Box<dyn WriteBack>, ConfigError>;
 
-/// Every generation. To add one: write its file, and add its `mod` and its line.
+/// All generations. To add one, write its file, and add its `mod` and its line here.
 pub const REGISTRY: &[Entry<BuildWriteBack>] = &[
     Entry {
         name: "today",
@@ -116,7 +115,7 @@ pub const REGISTRY: &[Entry<BuildWriteBack>] = &[
     },
 ];
 
-/// A ratio of `vm.*`, checked.
+/// Checks a ratio of `vm.*`.
 fn ratio(key: &'static str, percent: u64) -> Result<u64, ConfigError> {
     if percent > 100 {
         return Err(ConfigError::new(

@@ -1,5 +1,5 @@
-//! What a cache allocates once it has grown: nothing. One test, because the
-//! allocator is one.
+//! A cache at its full size allocates nothing. There is a single test, because the allocator counts
+//! for the whole process.
 
 use cap::Cap;
 use fullstroke_contract::{Object, Status};
@@ -52,7 +52,7 @@ impl World {
         self.out.woken.clear();
     }
 
-    /// Answers what is under way, and lets time pass, until nobody waits.
+    /// Completes the I/O in flight, and lets time pass until no operation waits.
     fn settle(&mut self) {
         self.take();
         while self.waits || !self.ios.is_empty() {
@@ -72,7 +72,7 @@ impl World {
         }
     }
 
-    /// The same operations in each round, on the same pages.
+    /// Performs the same operations in each round, on the same pages.
     fn round(&mut self) {
         let mut random = Seed(7).stream("operations");
         for number in 0..3000 {
@@ -103,8 +103,8 @@ fn a_cache_that_has_grown_allocates_nothing() {
     let of = |replacement: &str, read_ahead: &str, write_back: &str| {
         let mut world = World::new(replacement, read_ahead, write_back);
         (0..4).for_each(|_| world.round());
-        // A round may still need more of something than all before it: the least of
-        // some. The test harness has a thread of its own, which allocates a little.
+        // A round may still need a little more memory than all rounds before, so the test takes the
+        // least of several rounds. The thread of the test harness allocates a little too.
         let grown = (0..4).map(|_| {
             let before = ALLOCATOR.total_allocated();
             world.round();

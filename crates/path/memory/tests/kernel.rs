@@ -1,10 +1,10 @@
-//! The kernel itself as the oracle: how many pages of a file it holds after each
-//! read, beside what `today` holds. Linux 6.16 or later, `fincore` and `dd`, a file
-//! system with large folios; elsewhere it says what is missing and compares nothing.
+//! A comparison with the kernel: the number of pages of a file in its page cache after each read,
+//! beside that of `today`. Needs Linux 6.16 or later, `fincore`, `dd`, and a file system with large
+//! folios. Elsewhere the test prints the missing requirement and compares nothing.
 //!
 //! `cargo test -p fullstroke-memory --test kernel -- --ignored --nocapture`
 
-// It reads a real file.
+// The test reads a real file.
 #![allow(clippy::disallowed_methods)]
 
 use fullstroke_contract::{Object, Status};
@@ -17,7 +17,7 @@ use std::process::Command;
 
 const SIZE: u64 = 4096;
 
-/// First page and pages of each read.
+/// First page and number of pages of each read.
 type Reads = Vec<(u64, u64)>;
 
 fn patterns() -> Vec<(&'static str, Reads)> {
@@ -53,7 +53,7 @@ fn patterns() -> Vec<(&'static str, Reads)> {
     ]
 }
 
-/// What keeps the comparison from being one, if anything does.
+/// Returns the missing requirement, if there is one.
 fn missing() -> Option<String> {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     let mut numbers = release
@@ -70,7 +70,7 @@ fn missing() -> Option<String> {
         .map(|program| format!("there is no `{program}`"))
 }
 
-/// Drops what the kernel holds of a file.
+/// Drops the kernel's pages of a file.
 fn drop_pages(path: &Path) {
     let mut of = std::ffi::OsString::from("of=");
     of.push(path);
@@ -97,8 +97,8 @@ fn held_by_kernel(path: &Path) -> u64 {
     text.trim().parse().expect("a number of pages")
 }
 
-/// Pages count once they have been read: read-ahead that is still under way is
-/// waited for, half a second at most, until there is as much as is expected.
+/// Returns the number of pages that the kernel holds. Waits for read-ahead in flight, at most half
+/// a second, until the expected number is there.
 fn settled(path: &Path, expected: u64) -> u64 {
     let mut held = held_by_kernel(path);
     for _ in 0..50 {
@@ -128,7 +128,7 @@ fn by_kernel(path: &Path, reads: &Reads, expected: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-/// A number that the kernel shows of the device that a file lies on.
+/// Returns a queue setting of a file's device.
 fn queue_key(path: &Path, key: &str) -> u64 {
     let device = std::fs::metadata(path).expect("the file is there").dev();
     let (major, minor) = (

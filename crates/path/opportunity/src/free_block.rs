@@ -1,17 +1,16 @@
-//! Free-block scheduling outside of the drive (Lumb, Schindler & Ganger, *Freeblock
-//! Scheduling Outside of Disk Firmware*, FAST 2002).
+//! Free-block scheduling outside the drive (Lumb, Schindler & Ganger, *Freeblock Scheduling Outside
+//! of Disk Firmware*, FAST 2002).
 //!
-//! A request has come to a drive that has nothing else to do. Where the arm stands, how the
-//! platters turn and how addresses lie are known, so that it can be reckoned when the
-//! request's first sector will be under the head. What passes on the same track before, and
-//! the scan has not read yet, is read first: two commands, the scan's and behind it the
-//! request. Only the drive knows what its commands take and which head is on, so that
-//! both ends are kept clear by a command's `overhead` and a `margin`. Where that is too
-//! little the request waits a revolution longer; so the scan costs something here, which
-//! the drive's own (`freeblock` of a drive) does not.
+//! A request has come to a drive without other requests. The position of the arm, the rotation and
+//! the layout of addresses are known. Thus the time is known when the first sector of the request
+//! will be under the head. The scan reads unread sectors of the same track that pass before. The
+//! drive receives two commands: the read of the scan, and then the request. Only the drive knows
+//! its command times and the active head. Both ends of the window are therefore kept clear by the
+//! `overhead` of a command and a `margin`. If these are too short, the request waits a revolution
+//! longer. So this scan has a cost, unlike the drive's own scan (`freeblock` of a drive).
 //!
-//! The drive has one request at a time: where hosts queue more, they have to keep them
-//! (`host.queue_depth = 1`), or there is no time that is known to be free.
+//! The drive must have one request at a time. Hosts with deeper queues must keep the other requests
+//! (`host.queue_depth = 1`), or no time is known to be free.
 
 use crate::{Opportunity, Own, Seen, Site};
 use fullstroke_contract::registry::{Keys, read};
@@ -29,15 +28,14 @@ mod tests;
 pub(crate) const SUMMARY: &str =
     "reads for a scan what passes while a lone request waits for its sector";
 
-/// Its keys.
+/// Keys of `free-block`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// What the drive is taken to need for a command before its arm moves: 300us unless
-    /// said.
+    /// Assumed time of a command in the drive before the arm moves. Default 300us.
     overhead: Duration,
-    /// What is kept clear before what the scan reads, and behind it, for what cannot be
-    /// foreseen: 300us unless said.
+    /// Time kept clear before and after the sectors of the scan, for unforeseen delays. Default
+    /// 300us.
     margin: Duration,
 }
 
@@ -75,28 +73,28 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
     }))
 }
 
-/// A revolution of the slowest drives, 3,600 rpm, rounded up.
+/// Revolution time of the slowest drives, 3,600 rpm, rounded up.
 const MOST: Duration = Duration::from_millis(17);
 
-/// The least by which instants that are reckoned one from another may differ.
+/// Largest rounding error between two instants computed from each other.
 const ROUNDING: Duration = Duration::from_nanos(8);
 
 struct FreeBlock {
     drive: Arc<dyn TrackTable>,
     overhead: Duration,
     margin: Duration,
-    /// What is read before the request that waits.
+    /// Sectors to read before the waiting request.
     next: Option<Extent>,
     covered: SectorSet,
-    /// When the last of that was read.
+    /// Time of the last read of the scan.
     last: Time,
-    /// What the drive delivers where it is read in order, in bytes a second.
+    /// Rate of a sequential read of the whole drive, in bytes a second.
     potential: f64,
 }
 
 impl FreeBlock {
-    /// What passes, on the track of `target` and before it, of what was not read yet: on a
-    /// drive that gets the command at `now`, with its arm as `arm` says.
+    /// Returns the unread sectors that pass before `target` on the same track. The drive gets the
+    /// command at `now`, and `arm` describes the arm.
     fn passes(&self, now: Time, arm: &Gauge, target: Lbn, write: bool) -> Option<Extent> {
         let before = target.0 - self.drive.track_at(target).first.0;
         let due = now
@@ -104,13 +102,13 @@ impl FreeBlock {
             + self
                 .drive
                 .positioning(now + self.overhead, arm, target, write);
-        // As late as this the arm may leave and still be there in time.
+        // The arm must reach the target in time even if the arm leaves a margin later.
         let leaves = now + self.overhead + self.margin;
         let wait = self.drive.positioning(leaves, arm, target, write);
         if leaves + wait > due + ROUNDING {
             return None;
         }
-        // A sector that has gone by comes round behind the target.
+        // A sector that has already passed comes round only after the target.
         let ahead = |sectors: u64| {
             let position = self
                 .drive
@@ -130,8 +128,8 @@ impl FreeBlock {
     }
 }
 
-/// The largest of `1..=most` for which `holds` does, which does for all below it; 0 if it
-/// does for none.
+/// Returns the largest of `1..=most` for which `holds` is true, or 0 if there is none. `holds` must
+/// be true for all smaller values as well.
 fn last_index(most: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, most);
     while low < high {
@@ -145,7 +143,7 @@ fn last_index(most: u64, holds: impl Fn(u64) -> bool) -> u64 {
     low
 }
 
-/// What a drive delivers where it is read in order, in bytes a second.
+/// Returns the rate of a sequential read of the whole drive, in bytes a second.
 fn potential(drive: &dyn TrackTable) -> f64 {
     let zones = drive.zone_rates();
     let bytes = |sectors: Sectors| sectors.bytes().0 as f64;

@@ -1,10 +1,11 @@
-//! PULL at the position of the arm, which *Pro-active storage systems* proposes (section 2.4.1):
-//! free-block scheduling whose background work is what hosts have dirty, so that the memory of
-//! hosts bounds it and not that of the drive.
+//! PULL at the position of the arm, as proposed in *Pro-active storage systems* (section 2.4.1):
+//! free-block scheduling with the hosts' dirty data as background work. The memory of the hosts
+//! bounds the work, not the memory of the drive.
 //!
-//! As a request comes for which somebody waits, hosts are asked for what they have dirty on its
-//! track and the ones beside it: the arm will be there. What they write waits in the drive for
-//! latency that is free (`queue.background` of a drive), and nobody is asked while much waits.
+//! When a request with a waiting caller comes, hosts are asked for dirty data on the same track and
+//! on neighbouring tracks, because the arm will be there. The writes of the hosts wait in the drive
+//! for free latency (`queue.background` of a drive). No host is asked while too many such writes
+//! wait.
 
 use crate::{Opportunity, Seen, Site};
 use fullstroke_contract::registry::{Keys, read};
@@ -17,13 +18,13 @@ use std::sync::Arc;
 
 pub(crate) const SUMMARY: &str = "pulls dirty pages on the tracks at which the arm will be, to be written in latency that is free";
 
-/// Its keys.
+/// Keys of `free-block-pull`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// Tracks about which hosts are asked, the request's in their middle: 129 unless said.
+    /// Number of tracks to ask for, with the track of the request in the middle. Default 129.
     tracks: u32,
-    /// Nobody is asked while so many writes are inside for which nobody waits: 8 unless said.
+    /// Number of put-off writes inside at which no host is asked. Default 8.
     most_inside: u32,
 }
 
@@ -36,7 +37,7 @@ impl Default for Config {
     }
 }
 
-/// More of them are no neighbourhood.
+/// Upper limit of `tracks`. More tracks are no neighbourhood.
 const MOST_TRACKS: u32 = 100_000;
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
@@ -77,18 +78,18 @@ struct FreeBlockPull {
     boundaries: Arc<Boundaries>,
     tracks: u32,
     most_inside: u32,
-    /// What hosts are to be asked for now.
+    /// Extent for the next question to hosts.
     wanted: Option<Extent>,
-    /// What they were asked for last.
+    /// Extent of the last question to hosts.
     asked: Extent,
-    /// Writes for which nobody waits.
+    /// Number of put-off writes inside.
     inside: u32,
-    /// What came of it.
+    /// Sectors that hosts wrote inside the extent of a question.
     written: Sectors,
 }
 
 impl FreeBlockPull {
-    /// The tracks around `lbn`.
+    /// Returns the tracks around `lbn`.
     fn around(&self, lbn: Lbn) -> Option<Extent> {
         let number = self.boundaries.number_of(lbn)?;
         let first = number.saturating_sub(u64::from(self.tracks / 2));
@@ -170,7 +171,7 @@ mod tests {
         }
     }
 
-    /// The tracks that are asked for as `request` comes.
+    /// Returns the tracks of the question after `request` has come.
     fn asked(pull: &mut dyn Opportunity, request: &Request) -> Option<(u64, u64)> {
         let seen = Seen {
             now: Time::ZERO,

@@ -1,8 +1,8 @@
 //! Opportunistic flushing with fixed thresholds (*Pro-active storage systems*, section 3.1).
 //!
-//! Looks at regular intervals; if nothing has come for a while and little waits, any
-//! dirty pages are pulled. What is asked for at a time should take no longer to write
-//! than one interval, else the flush looks like load: 16 pages go with 120 ms.
+//! The opportunity looks at regular intervals. If no request has come for a while and few requests
+//! are inside, the opportunity pulls any dirty pages. One pull should take at most one interval to
+//! write, otherwise the flush looks like load. 16 pages fit an interval of 120 ms.
 
 use crate::quiet::{any, granule, quiet_time, some};
 use crate::{Opportunity, Seen, Site};
@@ -15,17 +15,17 @@ use serde::Deserialize;
 pub(crate) const SUMMARY: &str =
     "pulls dirty pages at intervals while nothing has come for a time and little waits";
 
-/// Its keys.
+/// Keys of `idle-flush`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// How often it looks: 120ms unless said.
+    /// Interval between two looks. Default 120ms.
     every: Duration,
-    /// For how long nothing must have come: 120ms unless said.
+    /// Time without a request before a pull. Default 120ms.
     wait: Duration,
-    /// How many requests may be inside: 0 unless said.
+    /// Largest number of requests inside during a pull. Default 0.
     most_inside: u32,
-    /// What it asks for at a time: 64KiB unless said.
+    /// Size of one pull. Default 64KiB.
     flush: Bytes,
 }
 
@@ -66,7 +66,7 @@ struct IdleFlush {
     wait: Duration,
     most_inside: u32,
     flush: Sectors,
-    /// When a request came last.
+    /// Time of the last arrival.
     came: Time,
     look: Time,
 }
@@ -91,7 +91,7 @@ impl Opportunity for IdleFlush {
         if seen.now < self.look {
             return;
         }
-        // Intervals stay where they are, however late it looks.
+        // A late look does not shift the intervals.
         let missed = seen.now.since(self.look).as_nanos() / self.every.as_nanos();
         self.look += self.every * (missed + 1);
         if seen.now >= self.came + self.wait && seen.inside <= self.most_inside {
@@ -109,7 +109,8 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
 
-    /// When it pulls until the second is over; requests come at these ms, and stay 30.
+    /// Returns the times of the pulls within a second. Requests come at `requests` in ms and stay
+    /// 30 ms.
     fn pulls(requests: &[u64]) -> Vec<u64> {
         let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
         let mut pulled = Vec::new();

@@ -1,9 +1,9 @@
-//! Opportunistic flushing that waits once an idle period (*Pro-active storage systems*,
-//! section 5.5).
+//! Opportunistic flushing with one wait per idle period (*Pro-active storage systems*, section
+//! 5.5).
 //!
-//! Nothing has come for a while: a few dirty pages are pulled. If what comes then is
-//! only these, the array is as idle as before, and more are pulled as soon as they
-//! are written, with no new wait. Anything else ends the idle period.
+//! If no request has come for a while, a few dirty pages are pulled. If only the answers come then,
+//! the array is as idle as before. More pages are pulled as soon as the answers are written,
+//! without a new wait. Any other request ends the idle period.
 
 use crate::quiet::{Asked, any, granule, quiet_time, some};
 use crate::{Opportunity, Seen, Site};
@@ -16,13 +16,13 @@ use serde::Deserialize;
 pub(crate) const SUMMARY: &str =
     "pulls dirty pages once nothing has come for a time, and on until something else comes";
 
-/// Its keys.
+/// Keys of `idle-flush-on`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// For how long nothing must have come: 120ms unless said.
+    /// Time without a request before the first pull. Default 120ms.
     wait: Duration,
-    /// What it asks for at a time: 64KiB unless said.
+    /// Size of one pull. Default 64KiB.
     flush: Bytes,
 }
 
@@ -55,11 +55,10 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
 struct IdleFlushOn {
     wait: Duration,
     flush: Sectors,
-    /// Since the last request that was no answer, or the last time that it asked and
-    /// nothing came.
+    /// Time of the last request that was no answer, or of the last pull.
     quiet_since: Time,
     asked: Asked,
-    /// Something has come of what it asked for.
+    /// True if part of an answer has come.
     came: bool,
     look: Time,
 }
@@ -79,6 +78,7 @@ impl Opportunity for IdleFlushOn {
 
     fn left(&mut self, seen: Seen, _: &Request, _: Status) {
         if self.came && seen.inside == 0 {
+            // All answers are written, so the next PULL needs no new wait.
             self.look = self.look.min(seen.now);
         }
     }
@@ -95,7 +95,7 @@ impl Opportunity for IdleFlushOn {
         if seen.now < self.look {
             return;
         }
-        // Where nothing comes of it, there is nothing dirty: it looks again later.
+        // If no answer comes, no page is dirty, and the next look is a wait later.
         self.look = seen.now + self.wait;
         if seen.inside > 0 || !(self.came || seen.now >= self.quiet_since + self.wait) {
             return;
@@ -115,8 +115,8 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
 
-    /// When it pulls in the first second, of a host with so many dirty granules, each of
-    /// which is written in 10 ms; reads come at these ms, and take as long.
+    /// Returns the times of the pulls in the first second. The host has `dirty` dirty granules, and
+    /// the array writes each granule in 10 ms. Reads come at `reads` in ms and take as long.
     fn pulls(mut dirty: u32, reads: &[u64]) -> Vec<u64> {
         let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
         let (mut pulled, mut ends): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());

@@ -1,16 +1,16 @@
-//! A scrub that is steered by idleness: the media are read from end to end while nothing else
-//! is to be done (proposed with the other uses of idle time in *Pro-active storage systems*,
-//! section 2.4; the detector is that of section 5.5).
+//! A scrub steered by idleness: the media are read from end to end while the array has no other
+//! work. *Pro-active storage systems* proposes this use of idle time in section 2.4. The idle
+//! detector is that of section 5.5.
 //!
-//! A read at an address of a volume with copies or parity is answered by one copy, and never
-//! by parity. So what is read here are the addresses of the members themselves, the same of
-//! all members at once, [`members`](fullstroke_contract::Hints::members) of a request's hints.
-//! The medium answers, not a buffer, and says where a sector does not hold what was written to
-//! it last: what a checksum, or the comparison of copies and parity, would find. Nothing is
-//! mended.
+//! A read at an address of a volume with copies or parity is answered by one copy, and never by
+//! parity. The scrub therefore reads addresses of the members, the same addresses of all members at
+//! once ([`members`](fullstroke_contract::Hints::members) in the hints of a request). The medium
+//! answers, not a buffer. The answer tells if a sector does not hold the last written data. A
+//! checksum, or a comparison of copies and parity, would find the same errors. The scrub does not
+//! repair errors.
 //!
-//! It pauses as soon as anything comes; what is being read then is read to its end. Drives that
-//! stand are not started for it: it waits until somebody else has them turn.
+//! The scrub pauses when a request comes, but finishes the current read. The scrub does not start
+//! standing drives. The scrub waits until other work starts them.
 
 use crate::quiet::{quiet_time, some, whole_sectors};
 use crate::{Opportunity, Own, Seen, Site};
@@ -26,19 +26,19 @@ mod tests;
 pub(crate) const SUMMARY: &str =
     "reads all members from end to end while nothing comes, and counts what is wrong";
 
-/// Its keys.
+/// Keys of `idle-scrub`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// For how long nothing must have come: 120ms unless said.
+    /// Time without a request before a read. Default 120ms.
     wait: Duration,
-    /// What is read of each member at a time: 1MiB unless said. Who comes meanwhile waits for
-    /// it.
+    /// Size of one read of each member. Default 1MiB. A request that comes meanwhile waits for the
+    /// read.
     at_a_time: Bytes,
-    /// What is read of each member in a second at most; as much as it delivers unless said.
+    /// Largest rate of the scrub of each member, in bytes a second. Default: no limit.
     rate: Option<Bytes>,
-    /// From the beginning of a pass to that of the next one, which is put off until the pass
-    /// has ended: 168h unless said. The first begins with the run.
+    /// Time from the beginning of a pass to the beginning of the next. The next pass waits for the
+    /// end of the current one. Default 168h. The first pass begins with the run.
     every: Duration,
 }
 
@@ -92,25 +92,26 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
     }))
 }
 
-/// Between two reads: a run ends at an instant at which nothing is under way that anybody waits for.
+/// Time between two reads. A run ends at an instant without awaited work in flight, so reads must
+/// not follow each other without a gap.
 const GAP: Duration = Duration::from_nanos(1);
 
 struct IdleScrub {
     wait: Duration,
     at_a_time: Sectors,
-    /// From one read to the next, by the rate.
+    /// Time from one read to the next, from the rate.
     spacing: Duration,
     every: Duration,
-    /// How much of the longest member is read.
+    /// Number of sectors to read, from the longest member.
     depth: Sectors,
-    /// When the pass began that is under way.
+    /// Begin of the current pass. `None` between passes.
     begun: Option<Time>,
-    /// All before was read in this pass, or is being.
+    /// Number of sectors from the start that were read in this pass or are being read.
     at: Sectors,
-    /// The earliest instant of the next read, by the rate and by `every`.
+    /// Earliest time of the next read, from the rate and `every`.
     due: Time,
     reading: Vec<Extent>,
-    /// When requests came that found a read under way, which still is.
+    /// Arrival times of requests that came during the current read.
     met: Vec<Time>,
     came: Time,
     inside: u32,
@@ -121,7 +122,7 @@ struct IdleScrub {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     passes: u64,
-    /// How long they took, together.
+    /// Total time of all passes.
     took: Duration,
     read: Sectors,
     found: u64,
@@ -131,7 +132,7 @@ struct Counts {
 }
 
 impl IdleScrub {
-    /// Nothing is left to be begun, and what was begun has ended.
+    /// Ends the pass if all reads have begun and ended.
     fn end_pass(&mut self, now: Time) {
         if let Some(begun) = self
             .begun
@@ -172,7 +173,8 @@ impl Opportunity for IdleScrub {
     }
 
     fn look(&mut self, seen: Seen, _: &mut dyn FnMut(Signal)) {
-        // Nobody but a request starts them, and it is told of that.
+        // Only a request can start the drives, and `arrived` and `left` then report the number of
+        // standing drives.
         self.standing = seen.standing;
     }
 
@@ -207,7 +209,8 @@ impl Opportunity for IdleScrub {
         }
         if self.reading.is_empty() {
             for came in self.met.drain(..) {
-                // Many wait at a time: their sum may exceed what can be counted.
+                // Many requests wait at a time, so the sum of the waits may exceed the range of the
+                // counter.
                 let waited = seen.now.since(came);
                 self.counts.waited = self.counts.waited.saturating_add(waited);
             }

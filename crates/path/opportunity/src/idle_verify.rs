@@ -1,24 +1,24 @@
 //! Idle read after write, IRAW (*Pro-active storage systems*, section 5.6).
 //!
-//! A drive may say that it has written what it has not: the write was lost, torn, or went
-//! elsewhere. So what was written is kept, read again from the medium once nothing has come
-//! for a time, and compared. What differs is written again, and is as unverified as before.
+//! A drive may report a write as done although the write was lost, torn or misdirected. Therefore
+//! written data are kept. When no request has come for a time, the data are read again from the
+//! medium and compared. Data that differ are written again, and are then unverified again.
 //!
-//! A misdirected write leaves two places wrong: its own, where the older version is found, and
-//! one that was right, perhaps verified long ago. Where that is, and that it was no lost write,
-//! nobody can know from what was read. So what has been verified is kept as long as there is
-//! room, and once a read has found something else than was written, all of it is *doubted*:
-//! read once more when nothing is left that never was. A bad write that was written anew before
-//! anybody read it again is never found, and what it has struck stays wrong unless each such
-//! write makes doubt, too (`doubt = "unseen"`).
+//! A misdirected write leaves two places wrong. The intended place has the older version. The other
+//! place had right data, perhaps verified long ago. A read of the intended place tells neither the
+//! other place nor the kind of fault. Therefore verified data are kept while there is room. As soon
+//! as a read finds other data than written, all verified data are *doubted*. Doubted data are read
+//! once more when no unverified data are left. A bad write that is overwritten before a read is
+//! never found. The sectors that the bad write struck then stay wrong, unless each such write also
+//! makes doubt (`doubt = "unseen"`).
 //!
-//! What is kept is bounded. When it is full, mode I of the document forgets the oldest
-//! unverified blocks, and disturbs nobody; mode V verifies them first, and lets writes wait
-//! for that.
+//! The memory for kept data is bounded. If the memory is full, mode I of the document forgets the
+//! oldest unverified blocks and delays no request. Mode V verifies the oldest blocks first and lets
+//! writes wait.
 //!
-//! Where a block is written anew, the older version need not be verified any more, and must
-//! not be written again: it would be older over newer. So what is being mended, and what
-//! is written meanwhile, do not meet: writes wait as long as something is being mended.
+//! If a block is written again, the older version need not be verified any more. The older version
+//! must not be repaired either, because the repair would overwrite newer data. Therefore writes
+//! wait while a repair is in progress.
 
 mod unverified;
 
@@ -37,46 +37,46 @@ mod tests;
 pub(crate) const SUMMARY: &str =
     "reads what was written again while nothing comes, and mends what the drive has not written";
 
-/// Its keys.
+/// Keys of `idle-verify`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// For how long nothing must have come: 120ms unless said.
+    /// Time without a request before a read. Default 120ms.
     wait: Duration,
-    /// What it reads at a time, at most: 64KiB unless said.
+    /// Largest size of one read. Default 64KiB.
     at_a_time: Bytes,
-    /// How much unverified data are kept, in the hosts' or the hypervisor's memory: 16MiB
-    /// unless said. To bring them there and back costs nothing here.
+    /// Size of the memory for kept data, in the hosts or the hypervisor. Default 16MiB. The
+    /// transfer to and from this memory costs no time in the model.
     keep: Bytes,
-    /// What is done when no more can be kept: "forget" the oldest unverified (mode I), or
-    /// "verify" them first (mode V). "forget" unless said.
+    /// Action when the memory is full: "forget" the oldest unverified data (mode I), or "verify"
+    /// the oldest data first (mode V). Default "forget".
     when_full: WhenFull,
-    /// When what was verified, and is still kept, is read once more, for a write may have gone
-    /// there that belongs elsewhere: "never" (as in the document), when a read has "found"
-    /// something else than was written, or also when a write went "unseen": was written anew,
-    /// or forgotten, before it was verified. "found" unless said.
+    /// Event after which verified data are read once more, because a misdirected write may have
+    /// struck the data. "never": no event, as in the document. "found": a read found other data
+    /// than written. "unseen": as "found", and also after a write was overwritten or forgotten
+    /// before verification. Default "found".
     doubt: Doubt,
 }
 
-/// When what was verified is not taken for right any more.
+/// Event after which verified data are doubted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Doubt {
     /// Never.
     Never,
-    /// A read has found something else than was written.
+    /// A read has found other data than written.
     Found,
-    /// Also: a write was written anew, or forgotten, before it was verified.
+    /// As `Found`, and also if a write was overwritten or forgotten before verification.
     Unseen,
 }
 
-/// What is done when no more can be kept.
+/// Action when the memory for kept data is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum WhenFull {
-    /// The oldest are forgotten, unverified.
+    /// Forget the oldest unverified data.
     Forget,
-    /// The oldest are verified first.
+    /// Verify the oldest data first.
     Verify,
 }
 
@@ -135,19 +135,19 @@ struct IdleVerify {
     keep: Sectors,
     when_full: WhenFull,
     doubt: Doubt,
-    /// What was written and not read again, in the order in which it was.
+    /// Unverified data, in order of the writes.
     unverified: Unverified,
-    /// What was verified and is to be read once more.
+    /// Verified data to be read once more.
     doubted: Unverified,
-    /// What was verified and is still kept.
+    /// Verified data that are still kept.
     right: Unverified,
-    /// Whether what is `right` is to be doubted when nothing else is left to read.
+    /// True if `right` will be doubted when no other data are left to read.
     doubts: bool,
-    /// What is being written.
+    /// Extents of writes in flight.
     writing: Vec<Extent>,
-    /// What is being read again, as far as it has not been overwritten since.
+    /// The current verification, without parts that were overwritten since.
     checking: Option<Checking>,
-    /// What differed and has to be written again; the first is under way, if it `mends`.
+    /// Extents to be repaired. If `mends` is true, the repair of the first extent is in flight.
     mending: Vec<Extent>,
     mends: bool,
     came: Time,
@@ -155,10 +155,10 @@ struct IdleVerify {
     counts: Counts,
 }
 
-/// What is being read again.
+/// A verification in flight.
 struct Checking {
     pieces: Extents,
-    /// Whether it was verified before.
+    /// True if the data were verified before.
     again: bool,
 }
 
@@ -174,18 +174,19 @@ struct Counts {
 }
 
 impl IdleVerify {
-    /// Whether more is kept than can be, and must be verified before anything else.
+    /// True if too much unverified data are kept in mode V. Verification then goes before all other
+    /// work.
     fn presses(&self) -> bool {
         self.when_full == WhenFull::Verify && self.unverified.sectors() > self.keep
     }
 
-    /// Something was written that may have gone elsewhere: what was verified before, or is being,
-    /// may be wrong again.
+    /// Records a write that may have gone to a wrong place. Verified data may be wrong again,
+    /// including data under verification.
     fn doubt(&mut self, why: Doubt) {
         self.doubts |= why <= self.doubt && (!self.right.is_empty() || self.checking.is_some());
     }
 
-    /// So much of what was not verified yet was written anew.
+    /// Counts unverified data that were overwritten.
     fn overwritten(&mut self, sectors: Sectors) {
         self.counts.overwritten += sectors;
         if sectors > Sectors::ZERO {
@@ -193,7 +194,7 @@ impl IdleVerify {
         }
     }
 
-    /// It is written anew: what it held is of no interest any more.
+    /// Records that a write of `extent` goes down. The old data of the extent are dropped.
     fn goes_down(&mut self, extent: Extent) {
         let mut gone = self.unverified.remove(extent);
         self.doubted.remove(extent);
@@ -206,7 +207,8 @@ impl IdleVerify {
         self.writing.push(extent);
     }
 
-    /// What was written can be verified, but for what is being written anew.
+    /// Records that a write has ended. The written data are now unverified, except parts with
+    /// another write in flight.
     fn written(&mut self, extent: Extent) {
         self.counts.written += extent.sectors;
         let mut gone = self.unverified.remove(extent);
@@ -221,8 +223,8 @@ impl IdleVerify {
         self.make_room();
     }
 
-    /// What was verified goes first, then what is doubted, and what is unverified only if it
-    /// may be forgotten.
+    /// Makes room for kept data. Verified data go first, then doubted data. Unverified data go only
+    /// in mode I.
     fn make_room(&mut self) {
         if self.when_full == WhenFull::Forget {
             let forgotten = self.unverified.forget_beyond(self.keep);
@@ -259,14 +261,15 @@ impl IdleVerify {
             Status::Differs => {
                 self.counts.found += 1;
                 if again {
-                    // It is verified again when it was mended.
+                    // The data were counted as verified before, and will be counted again after the
+                    // repair.
                     self.counts.doubted += sectors;
                     self.counts.verified = Sectors(self.counts.verified.0 - sectors.0);
                 }
                 self.mending.extend(pieces);
                 self.doubt(Doubt::Found);
             }
-            // It does not answer: there is nothing to be learnt of it.
+            // The array does not answer, and the verification has no result.
             _ if again => {}
             _ => self.counts.forgotten += sectors,
         }
@@ -280,13 +283,13 @@ impl IdleVerify {
         self.make_room();
     }
 
-    /// Whether there is anything to be read.
+    /// True if there are data to read.
     fn has_work(&self) -> bool {
         let doubts = self.doubts && !self.right.is_empty();
         doubts || !self.unverified.is_empty() || !self.doubted.is_empty()
     }
 
-    /// What is read next.
+    /// Returns the next extent to read, and true if the data were verified before.
     fn next_check(&mut self) -> Option<(Extent, bool)> {
         if let Some(extent) = self.unverified.take_oldest(self.at_a_time) {
             return Some((extent, false));
@@ -306,7 +309,7 @@ impl Opportunity for IdleVerify {
         if !matches!(request.operation, Operation::Write | Operation::Discard) {
             return false;
         }
-        // What waits is not written yet: it is told again when it goes down.
+        // A held write is not written yet. `released` reports the write when the write goes down.
         if self.holding() {
             return true;
         }

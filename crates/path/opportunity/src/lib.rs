@@ -1,10 +1,9 @@
-//! What storage notices about its load, and asks hosts for: PULL and PUSH of
+//! Opportunities that storage notices in the load, and questions to hosts: PULL and PUSH of
 //! pro-active storage (*Pro-active storage systems*, 2012, chapters 2, 3 and 5).
 //!
-//! A [`Watch`] stands above an array, sees what comes and goes, and lets its
-//! opportunities look. An [`Opportunity`] is one file: a type, its keys, its tests,
-//! and one line in [`REGISTRY`]. The layers do not know which there are, and a host
-//! that heeds no signal works as ever.
+//! A [`Watch`] stands above an array, sees all requests and completions, and lets its opportunities
+//! look. An [`Opportunity`] is one file with a type, keys, tests, and one line in [`REGISTRY`]. The
+//! other layers do not know the opportunities. A host that ignores all signals works as before.
 
 mod free_block;
 mod free_block_pull;
@@ -28,131 +27,133 @@ use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// What an opportunity may know.
+/// State that an opportunity may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The present.
+    /// Current time.
     pub now: Time,
-    /// Requests in the array: waiting and in service.
+    /// Number of requests in the array, waiting and in service.
     pub inside: u32,
-    /// The array's gauge before the request that has come last.
+    /// Gauge of the array before the last request came.
     pub arm: Gauge,
-    /// Drives below whose platters stand.
+    /// Number of drives below with standing platters.
     pub standing: u32,
 }
 
-/// What storage notices and uses.
+/// A condition that storage notices and uses.
 ///
 /// - **Events in**: [`arrived`](Opportunity::arrived), [`left`](Opportunity::left),
 ///   [`look`](Opportunity::look).
 /// - **Out**: signals; [`next_look`](Opportunity::next_look).
 ///
-/// Looking early is harmless; looking late moves what is said, and nothing else.
+/// An early look is harmless. A late look delays the signals and has no other effect.
 pub trait Opportunity: Send {
-    /// A request has come; it is counted as inside. Answers whether it has to wait above
-    /// the array as long as the opportunity is [`holding`](Opportunity::holding).
+    /// Records that a request has come. The request counts as inside. Returns true if the request
+    /// must wait above the array while the opportunity is [`holding`](Opportunity::holding).
     fn arrived(&mut self, seen: Seen, request: &Request) -> bool;
-    /// A request that waited because of what [`arrived`](Opportunity::arrived) answered goes
-    /// down.
+    /// Records that a waiting request goes down. The request waited because
+    /// [`arrived`](Opportunity::arrived) returned true.
     fn released(&mut self, _request: &Request) {}
-    /// A request has been answered; it is counted as inside no more.
+    /// Records that a request has been answered. The request no longer counts as inside.
     fn left(&mut self, seen: Seen, request: &Request, status: Status);
-    /// Whether requests wait that it has said have to. It wants to look again as long as
-    /// they do.
+    /// True if requests must wait for the opportunity. The opportunity must want further looks
+    /// while requests wait.
     fn holding(&self) -> bool {
         false
     }
-    /// When it wants to look; never, if only a request changes anything.
+    /// Returns the time of the next look; [`Time::NEVER`] if only a request can change the state.
     fn next_look(&self) -> Time;
-    /// It looks, and says what there is to say.
+    /// Looks at the state and sends the due signals.
     fn look(&mut self, seen: Seen, say: &mut dyn FnMut(Signal));
-    /// What it has the array do now: asked for after each look until there is nothing.
+    /// Returns the next request of the opportunity's own. The watch asks after each look until the
+    /// answer is `None`.
     fn next_request(&mut self, _seen: Seen) -> Option<Own> {
         None
     }
-    /// The array has done it.
+    /// Records that the array has served an own request.
     fn served(&mut self, _seen: Seen, _own: &Own, _status: Status) {}
-    /// Whether it waits until nothing has come for a time: reports then show for how long
-    /// nothing came.
+    /// True if the opportunity waits for a time without requests. Reports then show the longest
+    /// such time.
     fn waits_for_quiet(&self) -> bool {
         false
     }
-    /// What it has counted, by the names of `READINGS`.
+    /// Returns the counters, by the names of `READINGS`.
     fn readings(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
 }
 
-/// What an opportunity has the array do for itself. Nobody above hears of it.
+/// A request of an opportunity's own to the array. No layer above sees the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Own {
-    /// To read, or to write what was written there last.
+    /// Read, or write of the data last written there.
     pub operation: Operation,
-    /// Where.
+    /// Extent of the request.
     pub extent: Extent,
-    /// Whether what is read is compared with that.
+    /// True if a read is compared with the data last written there.
     pub verify: bool,
-    /// Whether the extent is of each member's addresses, and read from all of them
+    /// True if the extent is in the addresses of the members and all members are read
     /// ([`Hints::members`](fullstroke_contract::Hints::members)).
     pub members: bool,
 }
 
-/// Why nobody above an array can know where the arm of its drive stands.
+/// Reason why the layers above an array cannot know the position of the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum UnknownArm {
-    /// A controller answers from its memory, and moves data by itself.
+    /// A controller answers from memory and moves data by itself.
     #[error("a controller with memory of its own stands before it")]
     BehindController,
-    /// There are several arms.
+    /// The array has several arms.
     #[error("the array has several drives or arms")]
     Several,
 }
 
-/// What an opportunity is built for.
+/// Surroundings for which an opportunity is built.
 #[derive(Clone)]
 pub struct Site {
-    /// The tracks of the array's addresses, or why they are not known.
+    /// The tracks of the array's addresses, or the reason why the tracks are not known.
     pub tracks: Result<Arc<Boundaries>, UnknownTracks>,
-    /// The largest page cache above; nothing, if there is none.
+    /// Size of the largest page cache above; 0 if there is none.
     pub page_cache: Bytes,
-    /// Hosts above.
+    /// Number of hosts above.
     pub hosts: usize,
-    /// How long the run lasts, where all workloads say how long they do.
+    /// Length of the run, if all workloads have a known length.
     pub lasts: Option<Duration>,
-    /// The shortest idle time behind which a drive stops its platters by itself; `None` if none does.
+    /// Shortest idle time before a drive stops its platters by itself. `None` if no drive does.
     pub stop: Option<Duration>,
-    /// Why what was written cannot be verified, if it cannot.
+    /// Reason why written data cannot be verified. `None` if verification is possible.
     pub unverifiable: Option<&'static str>,
-    /// How much of its longest drive the array uses, or why drives cannot be read one by one
-    /// through it.
+    /// Number of sectors that the array uses of the longest drive, or the reason why single drives
+    /// cannot be read through the array.
     pub members: Result<Sectors, &'static str>,
-    /// How the array's addresses lie on the one drive that it is, or why it is none.
+    /// Layout of the addresses on the only drive of the array, or the reason why the position of
+    /// the arm is unknown.
     pub drive: Result<Arc<dyn TrackTable>, UnknownArm>,
 }
 
-/// An opportunity that is in no registry.
+/// An opportunity outside the registry.
 pub type Trial = fullstroke_contract::Trial<Site, dyn Opportunity>;
 
-/// What an opportunity says.
+/// Kind of the signals of an opportunity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// It asks for what is dirty.
+    /// The opportunity asks for dirty data.
     Pull,
-    /// It offers what is in storage.
+    /// The opportunity offers data in storage.
     Push,
-    /// Nothing.
+    /// The opportunity sends no signals.
     Nothing,
 }
 
-/// Builds an opportunity from its keys.
+/// Function that builds an opportunity from its keys.
 pub type BuildOpportunity = fn(&Keys, &Site) -> Result<Box<dyn Opportunity>, ConfigError>;
 
 /// A kind of opportunity.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// Builds one from its keys.
+    /// Builds the opportunity from its keys.
     pub build: BuildOpportunity,
-    /// What it says: somebody above has to heed it.
+    /// Kind of the signals. A layer above must react to the signals.
     pub word: Word,
 }
 
@@ -169,10 +170,10 @@ pub const REGISTRY: &[Entry<Kind>] = &[
     Entry { name: "track-push", summary: track_push::SUMMARY, schema: schema_of::<track_push::Config>, build: Kind { build: track_push::build, word: Word::Push } },
 ];
 
-/// The kind that a table names, and the keys beside.
+/// Returns the kind named in a table, and the other keys.
 ///
 /// # Errors
-/// No kind, or an unknown one.
+/// Fails if the kind is missing or unknown.
 pub fn kind_of(table: &Keys) -> Result<(&'static Entry<Kind>, Keys), ConfigError> {
     let names = || {
         REGISTRY
@@ -200,10 +201,10 @@ pub fn kind_of(table: &Keys) -> Result<(&'static Entry<Kind>, Keys), ConfigError
     Ok((find("opportunity", REGISTRY, "kind", name)?, keys))
 }
 
-/// The opportunity that a table describes: its `kind`, and that kind's keys.
+/// Returns the opportunity of a table with a `kind` and the keys of this kind.
 ///
 /// # Errors
-/// As [`kind_of`]; a key that the kind does not have, or that cannot be.
+/// Fails as [`kind_of`] does, or names an unknown or invalid key of the kind.
 pub fn build(table: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
     let (entry, keys) = kind_of(table)?;
     (entry.build.build)(&keys, site)
@@ -219,7 +220,7 @@ mod testing {
     pub(crate) const SECTORS_PER_TRACK: u64 = 80;
     pub(crate) const REVOLUTION_NS: u64 = 8_000_000;
 
-    /// 100 tracks without skew, and an arm that is everywhere.
+    /// 100 tracks without skew, and an arm that needs no seek.
     pub(crate) struct Turning;
 
     impl TrackTable for Turning {
@@ -281,7 +282,8 @@ mod conformance {
     use super::*;
     use proptest::prelude::*;
 
-    /// What each says when nobody writes: with a bound on how often.
+    /// Returns the number of pulls and looks of an opportunity without writes in answer. The number
+    /// of looks is bounded.
     fn said(name: &str, gaps: &[(u64, bool)]) -> (u64, u64) {
         let keys = Keys::from_iter([("kind".to_owned(), name.into())]);
         let mut opportunity = build(&keys, &testing::site()).unwrap();
@@ -339,7 +341,7 @@ mod conformance {
     }
 
     proptest! {
-        /// Time goes on, and nobody looks without end.
+        /// Time goes on, and no opportunity looks without end.
         #[test]
         fn each_goes_on_and_says_no_more_than_it_looks(
             gaps in prop::collection::vec((0u64..3_000_000_000, any::<bool>()), 1..40),

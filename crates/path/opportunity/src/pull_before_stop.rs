@@ -1,12 +1,12 @@
-//! PULL before platters stop, which *Pro-active storage systems* proposes (section 2.5): what
-//! hosts keep dirty would else wake the platters as soon as it is due.
+//! PULL before platters stop, as proposed in *Pro-active storage systems* (section 2.5). Without
+//! the PULL, dirty data of hosts would wake the platters as soon as write-back is due.
 //!
-//! Nothing has come for `after`, less than behind which drives stop: every host is asked for all
-//! that it has dirty. What comes then is taken for the answer, until nothing has come for `after`
-//! again; from then on whatever comes begins another busy time. So nobody is asked twice about
-//! one idle time, and writes that come again and again put the stop off once and not for ever.
-//! While platters stand, of the mirror that nobody has read say, nobody is asked unless that is
-//! wanted: what came would start them.
+//! When no request has come for `after`, every host is asked for all dirty data. `after` is shorter
+//! than the idle time before a stop. The following writes count as the answer until no request has
+//! come for `after` again. The next request then begins another busy time. Thus hosts are asked
+//! once in each idle time. Recurring writes postpone the stop once, not for ever. While platters
+//! stand, hosts are asked only with `start_standing`, because the answers would start the platters.
+//! An example is a mirror of which one drive has not been read.
 
 use crate::quiet::{any, granule, quiet_time, some};
 use crate::{Opportunity, Seen, Site};
@@ -19,16 +19,17 @@ use serde::Deserialize;
 pub(crate) const SUMMARY: &str =
     "pulls all dirty pages of every host before drives that are left alone stop their platters";
 
-/// Its keys.
+/// Keys of `pull-before-stop`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// For how long nothing must have come, less than behind which drives stop: 5s unless said.
+    /// Time without a request before a PULL. Must be shorter than the idle time before a stop.
+    /// Default 5s.
     after: Duration,
-    /// What each host is asked for; as much as the largest page cache holds unless said.
+    /// Size of the PULL to each host. Default: the size of the largest page cache.
     flush: Option<Bytes>,
-    /// Whether they are asked also while platters of a drive stand, which what comes may start: false
-    /// unless said.
+    /// True if hosts are asked although platters stand. The answers may start the platters. Default
+    /// false.
     start_standing: bool,
 }
 
@@ -75,7 +76,8 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
     }))
 }
 
-/// What the largest page cache holds, or a TiB: of clients nobody knows it.
+/// Returns the size of the largest page cache, at most one TiB, because the cache of network
+/// clients is not known.
 fn most(site: &Site) -> Sectors {
     Sectors((site.page_cache.0 / SECTOR_BYTES).min(1 << 31))
 }
@@ -89,24 +91,25 @@ struct PullBeforeStop {
     counts: Counts,
 }
 
-/// What is going on.
+/// Stage of the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Something has come; the last of it came or left then.
+    /// Requests come. `since` is the time of the last arrival or completion.
     Busy { since: Time },
-    /// Hosts were asked, and have written so much; the last of it came or left then.
+    /// Hosts were asked and have written `written` so far. `since` is the time of the last arrival
+    /// or completion.
     Asked { since: Time, written: Sectors },
-    /// They have answered, and nothing has come since.
+    /// The hosts have answered, and no request has come since.
     Quiet,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    /// Idle times about which hosts were asked.
+    /// Number of idle times with a PULL.
     asked: u64,
-    /// Those about which somebody had something.
+    /// Number of idle times with an answer.
     answered: u64,
-    /// What came.
+    /// Sectors written in answers.
     written: Sectors,
 }
 
@@ -118,7 +121,7 @@ impl Opportunity for PullBeforeStop {
                 since,
                 written: written + request.extent.sectors,
             },
-            // What is written comes with flushes.
+            // Flushes belong to the answer, because hosts flush their writes.
             Stage::Asked { written, .. } if request.operation != Operation::Read => {
                 Stage::Asked { since, written }
             }
@@ -150,12 +153,14 @@ impl Opportunity for PullBeforeStop {
         }
         let since = seen.now;
         self.stage = match self.stage {
-            // Nothing has come for a time, but something takes its time.
+            // No request has come for a time, but an earlier request is still inside.
             Stage::Busy { .. } if seen.inside > 0 => Stage::Busy { since },
             Stage::Asked { written, .. } if seen.inside > 0 => Stage::Asked { since, written },
             Stage::Busy { .. } if seen.standing > 0 && !self.start_standing => Stage::Quiet,
             Stage::Busy { .. } => {
                 self.counts.asked += 1;
+                // A shared stage passes each PULL to the next host in turn, so one PULL per host
+                // reaches all hosts.
                 (0..self.hosts).for_each(|_| say(any(self.flush)));
                 Stage::Asked {
                     since,
@@ -181,7 +186,7 @@ impl Opportunity for PullBeforeStop {
 }
 
 impl PullBeforeStop {
-    /// The stage that follows; what was asked for until now is counted.
+    /// Ends the current stage, counts an answer, and returns the next stage.
     fn ended(&mut self, next: Stage) -> Stage {
         if let Stage::Asked { written, .. } = self.stage {
             self.counts.answered += u64::from(written > Sectors::ZERO);
@@ -200,13 +205,13 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
 
-    /// When it pulls within a minute behind 2 s without anything; requests come at these ms, and
-    /// stay so long.
+    /// Returns the times of the PULLs within a minute, with `after` = 2 s. Each request has an
+    /// arrival in ms, an operation and a stay in ms.
     fn pulls(requests: &[(u64, Operation, u64)]) -> (Vec<u64>, Vec<(&'static str, f64)>) {
         pulls_while_standing(requests, 0)
     }
 
-    /// The same above so many drives that stand.
+    /// Returns the same with `standing` drives whose platters stand.
     fn pulls_while_standing(
         requests: &[(u64, Operation, u64)],
         standing: u32,
@@ -276,7 +281,7 @@ mod tests {
     #[test]
     fn answers_begin_no_other_idle_time_and_reads_do() {
         use Operation::{Read, Write};
-        // An answer, the rest of it, and then something else.
+        // An answer, the rest of the answer, and then another request.
         let (pulled, counted) = pulls(&[
             (2_100, Write, 500),
             (3_000, Write, 500),

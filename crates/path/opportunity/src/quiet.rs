@@ -1,13 +1,14 @@
-//! What is asked for while an array is quiet, and whose writes answer.
+//! Questions to hosts while an array is quiet, and the recognition of answers.
 
 use crate::Site;
 use fullstroke_contract::{ConfigError, Operation, Request, Signal};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
 
-/// What is asked for at a time, in sectors.
+/// Returns the size of one PULL in sectors.
 ///
 /// # Errors
-/// Nothing, no whole sectors, or more than any host could have, at `flush`.
+/// Names `flush` if the size is 0, is not a whole number of sectors, or exceeds the largest page
+/// cache.
 pub(crate) fn granule(flush: Bytes, site: &Site) -> Result<Sectors, ConfigError> {
     let sectors = whole_sectors("flush", flush)?;
     if flush > site.page_cache {
@@ -20,10 +21,10 @@ pub(crate) fn granule(flush: Bytes, site: &Site) -> Result<Sectors, ConfigError>
     Ok(sectors)
 }
 
-/// A size in sectors.
+/// Returns a size in sectors.
 ///
 /// # Errors
-/// Nothing, or no whole sectors, at `key`.
+/// Names `key` if the size is 0 or is not a whole number of sectors.
 pub(crate) fn whole_sectors(key: &str, size: Bytes) -> Result<Sectors, ConfigError> {
     if size.0 == 0 || !size.0.is_multiple_of(SECTOR_BYTES) {
         let message =
@@ -33,10 +34,10 @@ pub(crate) fn whole_sectors(key: &str, size: Bytes) -> Result<Sectors, ConfigErr
     Ok(Sectors(size.0 / SECTOR_BYTES))
 }
 
-/// A time that something takes.
+/// Checks that a time is not 0.
 ///
 /// # Errors
-/// None, at `key`.
+/// Names `key` if the time is 0.
 pub(crate) fn some(key: &str, time: Duration) -> Result<Duration, ConfigError> {
     if time == Duration::ZERO {
         return Err(ConfigError::new(key, "found 0; expected some time"));
@@ -44,10 +45,10 @@ pub(crate) fn some(key: &str, time: Duration) -> Result<Duration, ConfigError> {
     Ok(time)
 }
 
-/// A time for which nothing must come.
+/// Checks a time without requests.
 ///
 /// # Errors
-/// None, or none that the run has, at `key`.
+/// Names `key` if the time is at least as long as the run.
 pub(crate) fn quiet_time(key: &str, time: Duration, site: &Site) -> Result<Duration, ConfigError> {
     match site.lasts {
         Some(lasts) if time >= lasts => {
@@ -59,7 +60,7 @@ pub(crate) fn quiet_time(key: &str, time: Duration, site: &Site) -> Result<Durat
     }
 }
 
-/// The host chooses what it writes.
+/// Returns a PULL for which the host chooses the pages.
 pub(crate) fn any(sectors: Sectors) -> Signal {
     Signal::Pull {
         extent: None,
@@ -67,8 +68,8 @@ pub(crate) fn any(sectors: Sectors) -> Signal {
     }
 }
 
-/// What has been asked for and not come yet: writes are taken for it as they come,
-/// for nothing in a request says why it was sent.
+/// Sectors of a PULL that have not come yet. Any writes count as the answer, because a request does
+/// not tell why the host sent the request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
     left: Sectors,
@@ -79,7 +80,7 @@ impl Asked {
         self.left = sectors;
     }
 
-    /// Whether a request is (the rest of) an answer.
+    /// True if a request is part of the answer.
     pub(crate) fn answers(&mut self, request: &Request) -> bool {
         let answers = request.operation == Operation::Write && self.left > Sectors::ZERO;
         if answers {
@@ -88,7 +89,7 @@ impl Asked {
         answers
     }
 
-    /// Nothing more is taken for an answer.
+    /// Ends the answer; later writes do not count.
     pub(crate) fn forget(&mut self) {
         self.left = Sectors::ZERO;
     }

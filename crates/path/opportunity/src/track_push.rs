@@ -1,15 +1,16 @@
 //! Track pushing (*Pro-active storage systems*, section 3.2).
 //!
-//! A drive keeps the tracks that it has read in a buffer, which a sequential stream
-//! sweeps before anybody comes back to a track. So those that are in use are offered to
-//! the hosts, whose memory is larger, while they are still there.
+//! A drive keeps recently read tracks in a buffer. A sequential stream sweeps the buffer before a
+//! host reads a track again. Therefore tracks in use are offered to the hosts, whose memory is
+//! larger, while the tracks are still in the buffer.
 //!
-//! Which tracks the buffer holds is followed from the requests: whole tracks, the least
-//! recently used goes first. Of each is noted how many requests have found it and whether
-//! they went on where the last one ended. The tracks that are next to go stand in the
-//! *transfer window*; one that comes to stand there is offered if it was found, if it was
-//! not read in order, and if the buffer as a whole has had hits of late. What a host
-//! fetches of it is no use of the track, which is given up once it was fetched.
+//! The content of the buffer is followed from the requests. The buffer has whole tracks, and the
+//! least recently used track goes first. For each track, the model counts the reads that found the
+//! track, and the reads that continued the previous read. The tracks that go next are in the
+//! *transfer window*. A track that enters the window is offered under three conditions. The track
+//! was found by enough reads, was not read sequentially, and the buffer as a whole has had enough
+//! hits lately. A fetch by a host does not count as a use of the track. After the fetch, the track
+//! is given up.
 
 mod buffer;
 mod fetches;
@@ -34,26 +35,25 @@ mod tests;
 pub(crate) const SUMMARY: &str =
     "offers tracks that are in use before they leave the drive's buffer";
 
-/// Its keys.
+/// Keys of `track-push`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// Tracks that the drive's buffer holds: 32 unless said. What it holds in truth is for
-    /// the drive to say (`segments` of its buffer); what is offered too late is read from
-    /// the medium.
+    /// Number of tracks in the drive's buffer. Default 32. The real number depends on the drive
+    /// (`segments` of the buffer). A track offered too late is read from the medium.
     tracks: u32,
-    /// Those of them that are next to go and stand in the transfer window: 8 unless said.
+    /// Number of tracks in the transfer window, counted from the next track to go. Default 8.
     transfer_window: u32,
-    /// The share of reads that found their track in the buffer during the last `span`
-    /// from which on tracks are offered, above 0 to 1: 0.5 unless said.
+    /// Smallest share of reads that found the track in the buffer during the last `span`. Tracks
+    /// are offered only from this share on. Above 0, up to 1. Default 0.5.
     hit_ratio: f64,
-    /// Over how long that share is taken, in whole seconds: 10s unless said.
+    /// Time span of the hit share, in whole seconds. Default 10s.
     span: Duration,
-    /// How many reads must have found a track, after the one that brought it: 1 unless said.
+    /// Smallest number of reads that found a track, not counting the first read. Default 1.
     hits: u32,
-    /// When a track is offered.
+    /// Time of the offer.
     when: When,
-    /// How long a request waits at most, with `when = "blocking"`: 100ms unless said.
+    /// Longest wait of a request with `when = "blocking"`. Default 100ms.
     block: Duration,
 }
 
@@ -71,15 +71,15 @@ impl Default for Config {
     }
 }
 
-/// When a track is offered.
+/// Time of the offer of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum When {
-    /// As it comes to stand in the transfer window.
+    /// When the track enters the transfer window.
     Window,
-    /// As another takes its place: what is fetched then comes from the medium.
+    /// When another track replaces the track. The fetch then comes from the medium.
     Eviction,
-    /// As another is about to take its place, which waits until it was fetched.
+    /// When another track is about to replace the track. The replacing request waits for the fetch.
     Blocking,
 }
 
@@ -141,14 +141,14 @@ struct TrackPush {
     buffer: Buffer,
     recent: Recent,
     fetches: Fetches,
-    /// What there is to say.
+    /// Offers to send at the next look.
     offers: Vec<Extent>,
-    /// Until when requests wait that a track is fetched.
+    /// Time until which requests wait for the fetch of a track.
     blocked: Option<Time>,
     most: Most,
 }
 
-/// What came nearest to the thresholds.
+/// Largest values seen, for comparison with the thresholds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Most {
     hit_ratio: f64,
@@ -156,7 +156,7 @@ struct Most {
 }
 
 impl TrackPush {
-    /// A read of somebody's, not one that fetches what was offered.
+    /// Records a read by a host that fetches no offered track.
     fn used(&mut self, now: Time, extent: Extent) {
         let (mut found, mut at) = (true, extent.start);
         while let Some(track) = self.boundaries.track_at(at).filter(|_| at < extent.end()) {
@@ -187,7 +187,7 @@ impl TrackPush {
         }
     }
 
-    /// Offers a track that seems to be in use; answers whether.
+    /// Offers a track if the track seems to be in use. Returns true after an offer.
     fn consider(&mut self, track: Track) -> bool {
         let hit_ratio = self.recent.hit_ratio();
         self.most.hit_ratio = self.most.hit_ratio.max(hit_ratio);
@@ -242,7 +242,7 @@ impl Opportunity for TrackPush {
             .drain(..)
             .for_each(|track| say(Signal::Push(track)));
         if self.blocked.is_some_and(|until| until <= seen.now) {
-            // Nobody has fetched it; nobody may be there who would.
+            // No host has fetched the track, and perhaps no host wants the track.
             self.blocked = None;
             self.fetches.clear();
         }

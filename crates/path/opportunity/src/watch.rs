@@ -1,4 +1,4 @@
-//! The node that watches.
+//! The node with the opportunities of an array.
 
 use crate::{Opportunity, Own, Seen};
 use fullstroke_contract::{
@@ -8,77 +8,80 @@ use fullstroke_contract::{
 use fullstroke_units::{Duration, Sectors, Time};
 use std::collections::VecDeque;
 
-/// What an opportunity may have with the array at a time. One that asks for more waits until
-/// something of its own is done: otherwise requests would gather below without end, and the
-/// arms would serve nobody else. A scrub has one a member.
+/// Largest number of own requests of one opportunity in flight. An opportunity that wants more
+/// waits until an own request is done. Otherwise requests would gather below without end, and the
+/// arms would serve no other requests. A scrub has one request per member.
 const OWN_MAX: u32 = 1024;
 
-/// Everything on its way to an array and back passes it, unchanged; and at once, unless an
-/// opportunity holds it. What opportunities do for themselves begins and ends here.
+/// Layer above an array. All requests and completions pass unchanged. A request passes at once,
+/// unless an opportunity holds the request. Own requests of the opportunities begin and end in this
+/// layer.
 ///
 /// - **Events in**: `submit`, `completed`, `wake`.
-/// - **Effects out**: `issue` to the one member, `complete`, notice to the one
-///   upper.
+/// - **Effects out**: `issue` to the one member, `complete`, notice to the one upper layer.
 pub struct Watch {
     opportunities: Vec<Box<dyn Opportunity>>,
-    /// What each opportunity has with the array.
+    /// Own requests of each opportunity.
     own: Vec<Outstanding>,
-    /// The workloads have ended: opportunities ask for nothing more, so that a run does.
+    /// True after the end of the workloads. Opportunities then issue no further requests, so that
+    /// the run can end.
     rests: bool,
-    /// Requests from above that were not answered.
+    /// Number of unanswered requests from above.
     inside: u32,
     idle_since: Time,
     slots: Slots<Flight>,
-    /// Those that an opportunity lets wait, in the order in which they came.
+    /// Requests held by an opportunity, in order of arrival.
     held: VecDeque<u32>,
-    /// The member, as it was last seen.
+    /// Last gauge of the member.
     member: Gauge,
-    /// Drives below whose platters stand.
+    /// Number of drives below with standing platters.
     standing: u32,
-    /// When a request came last, and the longest time behind it in which none did, if it ended
-    /// with nothing inside.
+    /// Time of the last arrival, and the longest time between two arrivals without a request inside
+    /// at the end.
     came: Time,
     quiet: Duration,
     said: Said,
 }
 
-/// What is here or with the array.
+/// A request in this layer or in the array.
 #[derive(Clone, Copy, Debug)]
 enum Flight {
-    /// A request from above, since when, and which opportunities let it wait, bit by bit.
+    /// A request from above, with the time of arrival. Bit n of `held_by` is set if opportunity n
+    /// holds the request.
     Above {
         request: Request,
         since: Time,
         held_by: u64,
     },
-    /// What an opportunity does for itself.
+    /// An own request of an opportunity.
     Own { opportunity: usize, own: Own },
 }
 
-/// What an opportunity does for itself.
+/// Own requests of an opportunity.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outstanding {
     requests: u32,
-    /// It was not asked for all that it wants: it is once more when something is done.
+    /// True if the opportunity may want more requests. The watch asks again when an own request is
+    /// done.
     wants_more: bool,
 }
 
-/// What was said since the beginning.
+/// Totals of the signals since the beginning.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
     pulls: u64,
     pulled: Sectors,
     pushes: u64,
     pushed: Sectors,
-    /// How long requests were held, together.
+    /// Total time for which requests were held.
     held: Duration,
 }
 
 impl Watch {
-    /// For these opportunities, in the order in which they look.
+    /// Creates a watch with these opportunities, in the order of their looks.
     ///
     /// # Panics
-    /// If there are more than 64.
+    /// Panics if there are more than 64 opportunities.
     pub fn new(opportunities: Vec<Box<dyn Opportunity>>) -> Watch {
         assert!(
             opportunities.len() <= 64,
@@ -110,7 +113,7 @@ impl Watch {
         }
     }
 
-    /// The longest quiet time, with the one that goes on.
+    /// Returns the longest quiet time, including the current one.
     fn quiet_until(&self, now: Time) -> Duration {
         if self.inside == 0 {
             self.quiet.max(now.since(self.came))
@@ -119,7 +122,7 @@ impl Watch {
         }
     }
 
-    /// Each looks whose time has come, and does what it can; who waited for that goes down.
+    /// Lets each due opportunity look and issue own requests, then releases held requests.
     fn look(&mut self, now: Time, cx: &mut Cx<'_>) {
         let seen = self.seen(now);
         for (index, opportunity) in self.opportunities.iter_mut().enumerate() {
@@ -157,7 +160,7 @@ impl Watch {
         self.release(now, cx);
     }
 
-    /// Those that waited go down in the order in which they came.
+    /// Sends held requests down in order of arrival, unless an opportunity is still holding.
     fn release(&mut self, now: Time, cx: &mut Cx<'_>) {
         if self
             .opportunities
@@ -184,7 +187,8 @@ impl Watch {
                     opportunity.released(&request);
                 }
             }
-            // Many are held at a time: their sum may exceed what can be counted.
+            // Many requests are held at a time, so the sum of the waits may exceed the range of the
+            // counter.
             self.said.held = self.said.held.saturating_add(now.since(since));
             cx.out.issue(
                 0,
@@ -220,7 +224,7 @@ impl Watch {
     }
 }
 
-/// What an opportunity does for itself, as a request.
+/// Returns the request for an own request of an opportunity.
 fn request_of(slot: u32, own: &Own) -> Request {
     Request {
         id: RequestId(u64::from(slot)),
@@ -242,7 +246,8 @@ impl Said {
         match signal {
             Signal::Pull { sectors, .. } => {
                 self.pulls += 1;
-                // All of an array may be asked for, again and again.
+                // Opportunities may ask for the whole array again and again, so the sum may exceed
+                // the range of the counter.
                 self.pulled = Sectors(self.pulled.0.saturating_add(sectors.0));
             }
             Signal::Push(extent) => {
@@ -312,7 +317,7 @@ impl Node for Watch {
         self.pass_on(from, notice, cx.out);
     }
 
-    /// Nobody asks for anything any more.
+    /// After `Order::Rest`, opportunities issue no further requests.
     fn ordered(&mut self, _: Time, order: Order, _: &mut Cx<'_>) -> Result<(), Refusal> {
         match order {
             Order::Rest => {
@@ -323,7 +328,8 @@ impl Node for Watch {
         }
     }
 
-    /// What storage looks out for goes on for ever; who is held by it does not.
+    /// Looks go on for ever and are chores. If a request is held, the look counts as work, because
+    /// the look may release the request.
     fn next_wake(&self) -> Wake {
         let looks = self
             .opportunities

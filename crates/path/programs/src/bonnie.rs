@@ -1,7 +1,7 @@
-//! Bonnie: one large file, character by character, in blocks, and here and there.
+//! Bonnie: one large file by characters, in blocks, and at random places.
 //!
-//! T. Bray, Bonnie (1988 to 1996; `textuality.com/bonnie`), and R. Coker's bonnie++ 2.00,
-//! whose calls were taken from its `strace`.
+//! T. Bray, Bonnie (1988 to 1996; `textuality.com/bonnie`), and R. Coker's bonnie++ 2.00. The calls
+//! were taken from the `strace` of bonnie++.
 
 mod report;
 mod seekers;
@@ -19,81 +19,79 @@ use serde::{Deserialize, Serialize};
 const SIZE_MAX: u64 = 1 << 44;
 const CHUNK_MAX: u64 = 1 << 30;
 const SEEKERS_MAX: u32 = 1000;
-/// The parent's only file, and that of each seeker.
+/// The only descriptor of the parent and of each seeker.
 const FD: Fd = Fd(0);
 
-/// Bonnie. What is not said is as its flavour has it.
+/// Keys of Bonnie. Defaults depend on the flavour.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// `bonnie` (Bray, 1996) or `bonnie++` (2.00).
+    /// `bonnie` (Bray, 1996) or `bonnie++` (2.00). Default `bonnie`.
     #[serde(default)]
     pub flavour: Flavour,
-    /// The file. `Bonnie` unless said.
+    /// Path of the file. Default `Bonnie`.
     #[serde(default = "path")]
     pub path: String,
-    /// Its length, rounded down to whole chunks: 100MiB unless said, as Bray has it.
+    /// Length of the file, rounded down to whole chunks. Default 100MiB, as in Bray's program.
     #[serde(default = "size")]
     pub size: Bytes,
-    /// A block: 16KiB with Bonnie, 8KiB with bonnie++.
+    /// Length of a block. Default 16KiB with Bonnie, 8KiB with bonnie++.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunk: Option<Bytes>,
-    /// The phases to be run; all unless said. The flavour gives their order. A file that
-    /// no phase before has written is laid out.
+    /// Phases to run, in the order of the flavour. Default: all phases. If the first phase does not
+    /// write the file, the file exists before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<Vec<Phase>>,
-    /// Processes that seek: 3 with Bonnie, 5 with bonnie++.
+    /// Number of seeking processes. Default 3 with Bonnie, 5 with bonnie++.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seekers: Option<u32>,
-    /// Seeks of all of them together: 4000 with Bonnie, 8192 with bonnie++. Every tenth
-    /// of each process writes its chunk back.
+    /// Number of seeks of all processes together. Default 4000 with Bonnie, 8192 with bonnie++.
+    /// Each process writes back every tenth chunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeks: Option<u64>,
-    /// The buffer of a stream of the C library, for characters: 4KiB unless said.
+    /// Buffer of a stream of the C library, for characters. Default 4KiB.
     #[serde(default = "buffer")]
     pub stdio: Bytes,
-    /// CPU time of `putc` or `getc` for each character: 20ns unless said, which is
-    /// assumed (50 MB/s).
+    /// CPU time of `putc` or `getc` for each character. Default 20ns (assumed; 50 MB/s).
     #[serde(default = "character")]
     pub cpu_character: Duration,
-    /// CPU time for each chunk that is read or written otherwise: none unless said,
-    /// which is assumed.
+    /// CPU time for each chunk outside the character phases. Default 0 (assumed).
     #[serde(default)]
     pub cpu_chunk: Duration,
 }
 
-/// Whose Bonnie.
+/// Version of Bonnie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Flavour {
-    /// Tim Bray's, of 1996.
+    /// Tim Bray's version of 1996.
     #[default]
     #[serde(rename = "bonnie")]
     Bonnie,
-    /// Russell Coker's, 2.00: `fsync` before each close.
+    /// Russell Coker's version 2.00, with `fsync` before each close.
     #[serde(rename = "bonnie++")]
     PlusPlus,
 }
 
-/// What Bonnie measures.
+/// A phase of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// A new file, character by character.
+    /// Writes a new file by characters.
     Putc,
-    /// A new file in chunks.
+    /// Writes a new file in chunks.
     Write,
-    /// Each chunk read and written back.
+    /// Reads each chunk and writes it back.
     Rewrite,
-    /// Character by character.
+    /// Reads by characters.
     Getc,
-    /// In chunks.
+    /// Reads in chunks.
     Read,
-    /// Chunks here and there.
+    /// Reads chunks at random places.
     Seek,
 }
 
 impl Phase {
-    /// All, in the order of reports.
+    /// All phases, in the order of reports.
     const ALL: [Phase; 6] = [
         Phase::Putc,
         Phase::Write,
@@ -103,7 +101,7 @@ impl Phase {
         Phase::Seek,
     ];
 
-    /// Whether it begins with a new file.
+    /// True if the phase begins with a new file.
     fn makes(self) -> bool {
         matches!(self, Phase::Putc | Phase::Write)
     }
@@ -140,7 +138,7 @@ fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramE
     Ok(Box::new(Plan::of(read(keys)?)?))
 }
 
-/// What is done.
+/// The checked configuration.
 #[derive(Clone, Debug)]
 struct Plan {
     flavour: Flavour,
@@ -155,7 +153,7 @@ struct Plan {
     cpu_chunk: Duration,
 }
 
-/// Whether a number is within bounds.
+/// Returns `found` if it is from `low` to `high`, otherwise an error.
 fn bounded(key: &str, found: u64, low: u64, high: u64) -> Result<u64, ConfigError> {
     if (low..=high).contains(&found) {
         return Ok(found);
@@ -233,7 +231,7 @@ impl Recipe for Plan {
     }
 }
 
-/// Where a phase is.
+/// Stage of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Remove,
@@ -243,19 +241,19 @@ enum Stage {
     Fsync,
     Close,
     Closed,
-    /// Seekers have opened the file; they get time to.
+    /// The seekers have opened the file; the parent sleeps before it starts them.
     Pause,
     Go,
     Seeks,
-    /// All phases are over, and the file goes.
+    /// All phases are over, and the file is removed.
     Clear,
 }
 
-/// What came of a phase.
+/// Result of a phase.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     phase: Phase,
-    /// Bytes, or seeks.
+    /// Number of bytes, or of seeks.
     done: u64,
     took: Duration,
     computed: Duration,
@@ -263,14 +261,14 @@ struct Outcome {
 
 struct Bonnie {
     plan: Plan,
-    /// The phase under way, and how far it is.
+    /// Index of the present phase, and its stage.
     phase: usize,
     stage: Stage,
-    /// Whether the file is there.
+    /// True if the file exists.
     there: bool,
-    /// In bytes.
+    /// Number of bytes done in the phase.
     done: u64,
-    /// Which of a chunk's calls is next.
+    /// Index of the next call for a chunk.
     step: u8,
     began: Time,
     computed: Duration,
@@ -278,13 +276,13 @@ struct Bonnie {
     seekers: Seekers,
 }
 
-/// What the parent does next, without its path.
+/// Next action of the parent, without the path.
 enum Move {
     Open,
     Remove,
     Call(Call<'static>),
     Compute(Duration),
-    /// Those who wait for tickets are asked again when it goes on.
+    /// Goes on, to have waiting seekers asked again.
     Tickets,
     Wait,
     End,
@@ -359,7 +357,7 @@ impl Program for Bonnie {
 }
 
 impl Bonnie {
-    /// The parent's next move, or `None` between stages.
+    /// Returns the parent's next move, or `None` between stages.
     fn go_on(&mut self, now: Time, given: Option<u64>) -> Option<Move> {
         let (stage, next) = match self.stage {
             Stage::Remove => match self.plan.phases.get(self.phase) {
@@ -422,7 +420,7 @@ impl Bonnie {
         next
     }
 
-    /// Books the phase that has ended now.
+    /// Records the result of the phase at its end.
     fn end_phase(&mut self, now: Time) {
         assert!(
             self.began <= now && self.results.len() < self.plan.phases.len(),
@@ -439,7 +437,7 @@ impl Bonnie {
         self.phase += 1;
     }
 
-    /// Both flavours sleep before they send the tickets, 5 s and 3 s.
+    /// Returns the sleep before the parent sends the tickets: 5 s with Bonnie, 3 s with bonnie++.
     fn pause(&self) -> Duration {
         Duration::from_secs(match self.plan.flavour {
             Flavour::Bonnie => 5,
@@ -447,10 +445,10 @@ impl Bonnie {
         })
     }
 
-    /// The next move within a phase, or `None` at its end.
+    /// Returns the next move within a phase, or `None` at its end.
     fn work(&mut self, given: Option<u64>) -> Option<Move> {
         let phase = self.plan.phases[self.phase];
-        // Bray's loops that read end at the end of the file, Coker's by count.
+        // Bray's read loops end at the end of the file, Coker's by count.
         let ends = self.plan.flavour == Flavour::PlusPlus
             || matches!(phase, Phase::Putc | Phase::Write | Phase::Getc);
         let block = if matches!(phase, Phase::Putc | Phase::Getc) {

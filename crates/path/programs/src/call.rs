@@ -1,30 +1,30 @@
-//! What a program asks of files, and what it is answered.
+//! The calls of a program, and their results.
 
 use fullstroke_files::FileError;
 use fullstroke_units::{Duration, Time};
 use std::fmt;
 
-/// The number by which a process knows an open file. The program chooses it, as it
-/// knows which it has in use; each process has numbers of its own.
+/// The number of an open file in a process. The program chooses the number, because the program
+/// knows the numbers in use. Each process has its own numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fd(pub u32);
 
-/// How a file is opened: the flags of `open(2)` that change what happens.
+/// Flags of `open(2)` with an effect here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct How {
-    /// It may be written (`O_WRONLY`, `O_RDWR`).
+    /// The file may be written (`O_WRONLY`, `O_RDWR`).
     pub write: bool,
-    /// It is made if it is not there (`O_CREAT`).
+    /// The file is created if it does not exist (`O_CREAT`).
     pub create: bool,
-    /// It must not be there (`O_EXCL` with `O_CREAT`).
+    /// The file must not exist (`O_EXCL` with `O_CREAT`).
     pub exclusive: bool,
-    /// It is emptied (`O_TRUNC`).
+    /// The file is emptied (`O_TRUNC`).
     pub truncate: bool,
-    /// Each write goes to its end (`O_APPEND`).
+    /// Each write goes to the end of the file (`O_APPEND`).
     pub append: bool,
-    /// Past the page cache (`O_DIRECT`).
+    /// Reads and writes bypass the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// Each write ends when it is on the medium (`O_SYNC`, `O_DSYNC`).
+    /// Each write completes when the data is on the medium (`O_SYNC`, `O_DSYNC`).
     pub durable: bool,
 }
 
@@ -39,18 +39,18 @@ impl How {
         direct: false,
         durable: false,
     };
-    /// For reading and writing; it must be there.
+    /// For reading and writing; the file must exist.
     pub const WRITE: How = How {
         write: true,
         ..How::READ
     };
-    /// For writing, empty, made if it is not there: `creat(2)`.
+    /// For writing to an empty file, created if necessary: `creat(2)`.
     pub const CREATE: How = How {
         create: true,
         truncate: true,
         ..How::WRITE
     };
-    /// For writing at its end, made if it is not there.
+    /// For writing at the end of the file, created if necessary.
     pub const APPEND: How = How {
         create: true,
         append: true,
@@ -58,106 +58,106 @@ impl How {
     };
 }
 
-/// One call. Paths begin at the root, with or without `/`; bytes at `None` are at
-/// the file's position, which moves on behind them.
+/// One call. Paths begin at the root, with or without `/`. If `at` is `None`, the transfer starts
+/// at the file's position and moves the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call<'a> {
-    /// `open(2)`. A number that is in use is closed first, as `dup2(2)` does.
+    /// `open(2)`. If the number is in use, the old file is closed first, as in `dup2(2)`.
     Open {
-        /// What.
+        /// Path of the file.
         path: &'a str,
-        /// How it is known from now on.
+        /// Number of the open file from now on.
         fd: Fd,
-        /// The flags.
+        /// Flags of the open.
         how: How,
     },
     /// `close(2)`.
     Close {
-        /// Which.
+        /// Number of the open file.
         fd: Fd,
     },
-    /// `read(2)`, `pread(2)`; answers how many bytes there were.
+    /// `read(2)`, `pread(2)`; returns the number of bytes read.
     Read {
-        /// Of which.
+        /// Number of the open file.
         fd: Fd,
-        /// From this byte on.
+        /// First byte; `None` means the position.
         at: Option<u64>,
-        /// At most so many.
+        /// Maximum number of bytes.
         bytes: u64,
     },
     /// `write(2)`, `pwrite(2)`.
     Write {
-        /// To which.
+        /// Number of the open file.
         fd: Fd,
-        /// From this byte on.
+        /// First byte; `None` means the position.
         at: Option<u64>,
-        /// So many.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// `lseek(2)`: where the next byte without a place is.
+    /// `lseek(2)`: sets the position of the next transfer.
     Seek {
-        /// Of which.
+        /// Number of the open file.
         fd: Fd,
-        /// From the file's beginning.
+        /// New position from the beginning of the file.
         to: u64,
     },
     /// `fsync(2)`.
     Fsync {
-        /// Which.
+        /// Number of the open file.
         fd: Fd,
     },
-    /// `sync(2)`: everything, and waits for it.
+    /// `sync(2)`: writes all dirty data and waits.
     Sync,
     /// `truncate(2)`.
     Truncate {
-        /// What.
+        /// Path of the file.
         path: &'a str,
-        /// Its length from now on.
+        /// New length.
         bytes: u64,
     },
     /// `ftruncate(2)`.
     Resize {
-        /// Which.
+        /// Number of the open file.
         fd: Fd,
-        /// Its length from now on.
+        /// New length.
         bytes: u64,
     },
     /// `mkdir(2)`.
     MakeDirectory {
-        /// What.
+        /// Path of the directory.
         path: &'a str,
     },
-    /// `unlink(2)` or `rmdir(2)`, whichever it is. A file that is open goes at its
-    /// last close.
+    /// `unlink(2)` for a file or `rmdir(2)` for a directory. An open file disappears at its last
+    /// close.
     Remove {
-        /// What.
+        /// Path of the file or directory.
         path: &'a str,
     },
     /// `rename(2)`.
     Rename {
-        /// What.
+        /// Old path.
         from: &'a str,
-        /// What it is called from now on; replaced if it is there.
+        /// New path; an existing file there is replaced.
         to: &'a str,
     },
-    /// `stat(2)`; answers the length.
+    /// `stat(2)`; returns the length.
     Stat {
-        /// What.
+        /// Path of the file.
         path: &'a str,
     },
-    /// `getdents(2)` until there are no more; answers how many entries there are.
+    /// `getdents(2)` until the end of the directory; returns the number of entries.
     List {
-        /// Which directory.
+        /// Path of the directory.
         path: &'a str,
     },
 }
 
-/// The kinds of calls that are counted apart.
+/// Kinds of calls, counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallKind {
-    /// An open of what was there.
+    /// An open of an existing file.
     Open,
-    /// An open that made the file.
+    /// An open with creation of the file.
     Create,
     /// A close.
     Close,
@@ -165,28 +165,28 @@ pub enum CallKind {
     Read,
     /// A write.
     Write,
-    /// A change of a position.
+    /// A change of the position.
     Seek,
     /// An fsync.
     Fsync,
     /// A sync.
     Sync,
-    /// A change of a length.
+    /// A change of the length.
     Truncate,
     /// A new directory.
     Mkdir,
     /// A removal.
     Unlink,
-    /// A change of a name.
+    /// A change of the name.
     Rename,
-    /// A look at what is known of a file.
+    /// A query of a file's attributes.
     Stat,
-    /// A list of a directory.
+    /// A listing of a directory.
     List,
 }
 
 impl CallKind {
-    /// All, in the order of reports.
+    /// All kinds, in the order of reports.
     pub const ALL: [CallKind; 14] = [
         CallKind::Open,
         CallKind::Create,
@@ -204,7 +204,7 @@ impl CallKind {
         CallKind::List,
     ];
 
-    /// As in reports: `hosts.NAME.operations.fsync.latency_ms.p99`.
+    /// Returns the name in reports: `hosts.NAME.operations.fsync.latency_ms.p99`.
     pub const fn name(self) -> &'static str {
         match self {
             CallKind::Open => "open",
@@ -226,7 +226,7 @@ impl CallKind {
 }
 
 impl Call<'_> {
-    /// Its kind; an open is an [`CallKind::Open`] until it has made a file.
+    /// Returns the kind. An open counts as [`CallKind::Open`] until it has created a file.
     pub const fn kind(&self) -> CallKind {
         match self {
             Call::Open { .. } => CallKind::Open,
@@ -246,14 +246,14 @@ impl Call<'_> {
     }
 }
 
-/// Why a call failed.
+/// Reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// The file system says so.
+    /// An error of the file system.
     File(FileError),
-    /// No open file has that number, or it is not open for this (EBADF).
+    /// The number is not open, or not open for this operation (EBADF).
     BadFd(Fd),
-    /// The device did not read or write it (EIO).
+    /// The device failed to read or write (EIO).
     Device,
 }
 
@@ -277,21 +277,21 @@ impl From<FileError> for CallError {
     }
 }
 
-/// How a call ended.
+/// Result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// What it was.
+    /// Kind of the call.
     pub kind: CallKind,
-    /// When it was made.
+    /// Time when the call began.
     pub began: Time,
-    /// When it ended.
+    /// Time when the call ended.
     pub ended: Time,
-    /// What it gave: bytes, a length, a number of entries, or 0.
+    /// Number of bytes, a length, a number of entries, or 0.
     pub result: Result<u64, CallError>,
 }
 
 impl Answer {
-    /// How long it took.
+    /// Returns the duration of the call.
     pub fn took(&self) -> Duration {
         self.ended.since(self.began)
     }

@@ -1,10 +1,9 @@
-//! A program is compiled: processor time in bursts, many small reads, a link.
+//! Compilation of a program: bursts of processor time, many small reads, and a link.
 //!
-//! `jobs` processes, as `make -j` runs them, take sources from one list. Each looks for
-//! the headers of its source in directories where they are not, reads them and the
-//! source, computes, and writes an object. When all objects are there, one process
-//! reads them and writes the program. What a source includes depends on the seed and on
-//! its number, not on who compiles it.
+//! `jobs` processes, as in `make -j`, take sources from one list. Each process searches the headers
+//! of its source in directories without the headers, reads the headers and the source, computes,
+//! and writes an object. When all objects exist, one process reads them and writes the program. The
+//! headers of a source depend on the seed and on the number of the source, but not on the process.
 
 use crate::call::{Call, CallKind, Fd, How};
 use crate::program::{Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
@@ -17,52 +16,51 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// The keys of a compilation. The defaults are assumed: a C program of 200 sources.
+/// Keys of a compilation. The defaults are assumptions: a C program of 200 sources.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Processes that compile side by side, up to 1024: 2 unless said.
+    /// Number of parallel compiling processes, up to 1024. Default 2.
     #[serde(default = "jobs")]
     pub jobs: u32,
-    /// How many files are compiled, up to 1,000,000: 200 unless said.
+    /// Number of compiled files, up to 1,000,000. Default 200.
     #[serde(default = "sources")]
     pub sources: u32,
-    /// Their median size, of a log-normal distribution: 8KiB unless said (assumed).
+    /// Median size of a source, with a log-normal distribution. Default 8KiB (assumed).
     #[serde(default = "source_size")]
     pub source_size: Bytes,
-    /// How many headers there are, up to 1,000,000: 1000 unless said.
+    /// Number of headers, up to 1,000,000. Default 1000.
     #[serde(default = "headers")]
     pub headers: u32,
-    /// Their median size: 4KiB unless said (assumed).
+    /// Median size of a header. Default 4KiB (assumed).
     #[serde(default = "header_size")]
     pub header_size: Bytes,
-    /// Inclusions of a source, each drawn from all headers; what is drawn again is not
-    /// read again: 100 unless said (assumed).
+    /// Number of inclusions of a source, each drawn from all headers. A repeated header is not read
+    /// again. Default 100 (assumed).
     #[serde(default = "includes")]
     pub includes: u32,
-    /// The header of rank k is included with a probability in proportion to k^-theta, 0
-    /// to 4: 1 unless said (Zipf's law, assumed).
+    /// Exponent of the popularity of headers, 0 to 4. The header of rank k is included with a
+    /// probability proportional to k^-theta. Default 1 (Zipf's law, assumed).
     #[serde(default = "theta")]
     pub theta: f64,
-    /// Directories in which a header is looked for before it is found, up to 64: 2 unless
-    /// said (assumed).
+    /// Number of directories in the search for a header before the right one, up to 64. Default 2
+    /// (assumed).
     #[serde(default = "lookups")]
     pub lookups: u32,
-    /// The median of the processor time of a source, of a log-normal distribution: 250ms
-    /// unless said (assumed).
+    /// Median processor time of a source, with a log-normal distribution. Default 250ms (assumed).
     #[serde(default = "processor")]
     pub processor: Duration,
-    /// The median size of an object: 16KiB unless said (assumed).
+    /// Median size of an object. Default 16KiB (assumed).
     #[serde(default = "object_size")]
     pub object_size: Bytes,
-    /// The standard deviation of the logarithm of sizes and of processor times, 0 to 4:
-    /// 0.8 unless said (assumed).
+    /// Standard deviation of the logarithm of sizes and of processor times, 0 to 4. Default 0.8
+    /// (assumed).
     #[serde(default = "spread")]
     pub spread: f64,
-    /// The processor time of the link: 1s unless said (assumed).
+    /// Processor time of the link. Default 1s (assumed).
     #[serde(default = "link_processor")]
     pub link_processor: Duration,
-    /// Where sources, headers and objects lie: `build` unless said.
+    /// Directory of sources, headers and objects. Default `build`.
     #[serde(default = "directory")]
     pub directory: String,
 }
@@ -130,11 +128,11 @@ pub(crate) const ENTRY: Entry<Kind> = Entry {
     },
 };
 
-/// As large as a median may be: of what is drawn, hardly any is a thousand times that.
+/// Maximum median size. Hardly any drawn size exceeds a thousand times the median.
 const SIZE_MAX: u64 = 1 << 30;
-/// The longest median of processor times.
+/// Maximum median processor time.
 const PROCESSOR_MAX: Duration = Duration::from_secs(3600);
-/// How far from its median what is drawn may lie, in deviations.
+/// Maximum distance of a drawn value from its median, in standard deviations.
 const DEVIATIONS_MAX: f64 = 4.0;
 
 impl Config {
@@ -221,7 +219,7 @@ impl Recipe for Project {
     }
 }
 
-/// The probability that a header has this rank or a lower one, by rank.
+/// Returns for each rank the probability of this rank or a lower one.
 fn popularity(headers: u32, theta: f64) -> Vec<f64> {
     let mut sum = 0.0;
     let sums = (1..=headers).map(|rank| {
@@ -233,7 +231,7 @@ fn popularity(headers: u32, theta: f64) -> Vec<f64> {
     sums
 }
 
-/// A draw from a log-normal distribution with the median 1.
+/// Returns a draw from a log-normal distribution with the median 1.
 fn log_normal(random: &mut Random, spread: f64) -> f64 {
     (spread * random.normal().clamp(-DEVIATIONS_MAX, DEVIATIONS_MAX)).exp()
 }
@@ -247,7 +245,7 @@ fn size(random: &mut Random, median: Bytes, spread: f64) -> u64 {
 enum File {
     Source(u32),
     Header(u32),
-    /// Where a header is looked for and not found: the directory, and which.
+    /// A failed search for a header: the directory and the header.
     Missing(u32, u32),
     Object(u32),
     Program,
@@ -268,12 +266,12 @@ enum Move {
 /// One process.
 struct Job {
     moves: VecDeque<Move>,
-    /// The path of its call.
+    /// Path of the present call.
     path: String,
     began: Time,
 }
 
-/// How long files are, by their numbers: drawn once.
+/// Lengths of the files by number. Each length is drawn once.
 struct Sizes {
     sources: Vec<u64>,
     headers: Vec<u64>,
@@ -301,10 +299,10 @@ struct Compilation {
     sizes: Sizes,
     popularity: Vec<f64>,
     jobs: Vec<Job>,
-    /// The next source of the list.
+    /// Next source of the list.
     next: u32,
     compiled: u32,
-    /// The link has been taken.
+    /// True if a process has taken the link.
     linked: bool,
     processor: Duration,
     opened: u64,
@@ -313,13 +311,14 @@ struct Compilation {
     now: Time,
 }
 
-/// Each process has one file open at a time.
+/// The only descriptor: each process has one file open at a time.
 const FD: Fd = Fd(0);
-/// What is written at once: a buffer of the C library's (`BUFSIZ` is 8 KiB; the
-/// assembler's and linker's are larger).
+/// Length of one write call: a buffer of the C library. `BUFSIZ` is 8 KiB; the buffers of assembler
+/// and linker are larger.
 const WRITE: u64 = 64 << 10;
 
-/// What is drawn for a file: the same whoever asks, and how often.
+/// Returns the random numbers of a file. They do not depend on the process or on the number of
+/// calls.
 fn random(seed: Seed, of: &str, number: u32) -> Random {
     seed.stream(&format!("compile {of} {number}"))
 }
@@ -346,7 +345,7 @@ impl Compilation {
         }
     }
 
-    /// A whole file in one read, as compilers do, who know its length by `fstat`.
+    /// Reads a whole file with one call. Compilers do the same, because `fstat` gives the length.
     fn reads(&self, file: File) -> [Move; 3] {
         [
             Move::Open(file, How::READ),
@@ -371,7 +370,7 @@ impl Compilation {
         moves.push_back(Move::Close);
     }
 
-    /// All that it takes to compile a source.
+    /// Returns all moves of a compilation of a source.
     fn compile(&self, number: u32) -> VecDeque<Move> {
         let mut random = random(self.seed, "inclusions", number);
         let last = self.popularity.len() - 1;
@@ -412,7 +411,7 @@ impl Compilation {
         moves
     }
 
-    /// What a process does next that has nothing to do: a source, the link, or `None`.
+    /// Returns the next work of an idle process: a source, the link, or `None`.
     fn take(&mut self) -> Option<VecDeque<Move>> {
         if self.next < self.config.sources {
             self.next += 1;
@@ -445,7 +444,8 @@ impl Compilation {
     }
 }
 
-/// A lookup that finds nothing does what it is made for; what else fails is the end.
+/// Returns an error if a call failed. A search in a directory without the header is expected to
+/// fail.
 fn heed(turn: &Turn<'_>, path: &str) -> Result<(), SourceError> {
     let Some(answer) = turn.answer else {
         return Ok(());
@@ -494,7 +494,7 @@ impl Program for Compilation {
                     Some(moves) => {
                         (self.jobs[number].moves, self.jobs[number].began) = (moves, turn.now)
                     }
-                    // Whoever has compiled the last one links.
+                    // The process that has compiled the last source links.
                     None => return Next::End,
                 },
             }
@@ -526,7 +526,7 @@ impl Program for Compilation {
             }),
             Move::Close | Move::Compiled | Move::Linked => Next::Call(Call::Close { fd: FD }),
             Move::Compute(time) => {
-                // Many jobs at a time: their sum may exceed what can be counted.
+                // Many jobs run at the same time, so that the sum may overflow.
                 self.processor = self.processor.saturating_add(time);
                 Next::Compute(time)
             }
@@ -578,7 +578,7 @@ mod tests {
             assert_eq!(objects.len(), 20);
             assert_eq!(plain.files["build/program"], objects.iter().sum::<u64>());
             assert_eq!(plain.transactions, 21);
-            // Who compiles a source changes nothing of it.
+            // The result of a source does not depend on the process that compiles it.
             assert_eq!(
                 plain.read,
                 compiled(json!({ "sources": 20, "includes": 10, "headers": 30 }), 1).read
@@ -646,7 +646,7 @@ mod tests {
             1,
         );
         assert_eq!(plain.computed, Duration::from_millis(250) * 2000);
-        // The mean of a log-normal distribution is exp(spread^2 / 2) of its median.
+        // The mean of a log-normal distribution is exp(spread^2 / 2) times its median.
         let plain = compiled(
             json!({ "sources": 2000, "includes": 0, "spread": 0.5, "link_processor": "0s" }),
             1,

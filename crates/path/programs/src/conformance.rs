@@ -1,4 +1,4 @@
-//! What every program is held to, and a host for tests on which calls cost nothing.
+//! Tests for every program, and a host for tests with calls of no cost.
 
 #![allow(
     clippy::too_many_lines,
@@ -12,7 +12,7 @@ use fullstroke_units::{Duration, Seed, Time};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Keys from JSON.
+/// Returns keys from JSON.
 pub(crate) fn keys(value: Value) -> Keys {
     value.as_object().cloned().unwrap_or_default()
 }
@@ -28,12 +28,12 @@ pub(crate) struct Plain {
     pub read: u64,
     pub transactions: u64,
     pub computed: Duration,
-    /// Every call, with the process that made it.
+    /// All calls, each with the process of the call.
     pub calls: Vec<(u32, String)>,
     pub report: Report,
 }
 
-/// One process: when it goes on, what it waits for, and how its call ended.
+/// One process: the time when it goes on, its wait, and the result of its call.
 struct Process {
     at: Time,
     waits: bool,
@@ -285,7 +285,7 @@ impl Plain {
 const STRACE: &str = "7 1795363600.1 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3 <0.1>\n\
                       7 1795363600.3 read(3, \"\", 10) = 10 <0.1>\n7 1795363600.5 close(3) = 0 <0.1>\n";
 
-/// A small one of each program: its keys, and the text that they name.
+/// Returns the keys of a small example of each program, and the text of their file.
 pub(crate) fn small(name: &str) -> (Keys, Option<&'static str>) {
     use serde_json::json;
     let (value, text) = match name {

@@ -1,8 +1,8 @@
-//! Two files compared.
+//! A comparison of two files.
 //!
-//! GNU diffutils: `cmp`, and `diff` of files that are binary or where only a difference
-//! is asked for (`diff -q`), read a buffer of each in turn; `diff` of text reads the one
-//! whole, then the other (`strace` of diffutils 3.8; `slurp` in `io.c`).
+//! GNU diffutils read in two ways. `cmp` reads a buffer of each file in turn. `diff` does the same
+//! for binary files, and if only a difference is asked for (`diff -q`). For text, `diff` reads one
+//! file completely and then the other (`strace` of diffutils 3.8; `slurp` in `io.c`).
 
 use crate::call::{Call, Fd, How};
 use crate::program::{Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
@@ -16,36 +16,36 @@ use serde::{Deserialize, Serialize};
 const SIZE_MAX: u64 = 1 << 44;
 const BUFFER_MAX: u64 = 1 << 30;
 
-/// A comparison of two equal files, which are laid out before.
+/// A comparison of two equal files. The files exist before the run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The length of each: 512MiB unless said.
+    /// Length of each file. Default 512MiB.
     #[serde(default = "size")]
     pub size: Bytes,
-    /// The two files: `a` and `b` unless said.
+    /// Paths of the two files. Default `a` and `b`.
     #[serde(default = "files")]
     pub files: [String; 2],
-    /// How they are read: `alternately` unless said.
+    /// Order of the reads. Default `alternately`.
     #[serde(default)]
     pub reads: Reads,
-    /// What one call reads when they are read alternately: `st_blksize`, 4KiB unless
-    /// said. A whole file is read by one call.
+    /// Length of one read call for `alternately`: `st_blksize`. Default 4KiB. With `whole`, one
+    /// call reads a whole file.
     #[serde(default = "buffer")]
     pub buffer: Bytes,
-    /// CPU time to compare a KiB of both: none unless said, which is assumed.
+    /// CPU time for the comparison of one KiB of both files. Default 0 (assumed).
     #[serde(default)]
     pub cpu_kib: Duration,
 }
 
-/// How two files are read.
+/// Order of reads of two files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reads {
-    /// A buffer of each in turn: `cmp`, `diff -q`.
+    /// A buffer of each file in turn: `cmp`, `diff -q`.
     #[default]
     Alternately,
-    /// The one, then the other: `diff` of text.
+    /// One whole file, then the other: `diff` of text.
     Whole,
 }
 
@@ -110,12 +110,13 @@ impl Recipe for Config {
     }
 }
 
-/// What is next, of which file.
+/// Next step; the field is the file.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Open(usize),
     Read(usize),
-    /// What the buffer still has room for, where the file may have ended.
+    /// Reads again to fill the rest of the buffer, because a short read does not prove the end of
+    /// the file.
     Rest(usize),
     Compare,
     Close(usize),
@@ -131,7 +132,7 @@ struct Diff {
 }
 
 impl Diff {
-    /// Compares so many bytes of both files; how long that takes.
+    /// Compares a number of bytes of both files and returns the necessary time.
     fn compare(&mut self, bytes: u64) -> Duration {
         assert!(
             self.compared + bytes <= self.config.size.0,
@@ -140,7 +141,7 @@ impl Diff {
             self.config.size.0
         );
         self.compared += bytes;
-        // A buffer that was not filled was the last; a whole file is known to be.
+        // A buffer that was not filled is the last. A whole file is complete after its only read.
         let over = bytes < self.block || self.config.reads == Reads::Whole;
         self.step = if over { Step::Close(0) } else { Step::Read(0) };
         let nanoseconds = u128::from(self.config.cpu_kib.as_nanos()) * u128::from(bytes) / 1024;
@@ -247,7 +248,7 @@ impl Program for Diff {
     }
 }
 
-/// What comes behind the read of a file.
+/// Returns the step after the read of a file.
 fn behind(file: usize) -> Step {
     if file == 0 {
         Step::Read(1)
@@ -279,7 +280,7 @@ mod tests {
     fn files_are_read_in_turn_to_their_ends() {
         let plain = run(json!({ "size": 10_000 })).unwrap();
         assert_eq!(plain.read, 20_000);
-        // As `cmp` under strace: the last buffer is asked for once more.
+        // Same as `cmp` under strace: the last buffer is read once more.
         let expected = [
             "Fd(0)", "Fd(1)", "Fd(0)", "Fd(1)", "Fd(0)", "Fd(0)", "Fd(1)", "Fd(1)",
         ];

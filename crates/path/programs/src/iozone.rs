@@ -1,6 +1,6 @@
 //! IOzone: kinds of access to one file, record by record.
 //!
-//! W. Norcott and D. Capps, IOzone 3 (`iozone.org`): its documentation and its source.
+//! W. Norcott and D. Capps, IOzone 3 (`iozone.org`): documentation and source code.
 
 mod report;
 
@@ -17,72 +17,73 @@ use serde::{Deserialize, Serialize};
 
 const SIZE_MAX: u64 = 1 << 44;
 const RECORD_MAX: u64 = 1 << 30;
-/// Records of all processes, as random kinds keep an order of them: 4 bytes each.
+/// Maximum number of records of all processes. Random kinds keep an order of the records, 4 bytes
+/// each.
 const RECORDS_MAX: u64 = 100_000_000;
 const PROCESSES_MAX: u32 = 256;
 const KINDS_MAX: usize = 100;
 const FD: Fd = Fd(0);
 
-/// IOzone. The letter behind a key is IOzone's option.
+/// Keys of IOzone. The letter after each key is IOzone's option.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// `-f`: the file; with several processes each has its own, `.DUMMY.0` and so on
-    /// behind it. `iozone.tmp` unless said.
+    /// `-f`: path of the file. With several processes, each has its own file, with `.DUMMY.0` and
+    /// so on after the path. Default `iozone.tmp`.
     #[serde(default = "path")]
     pub path: String,
-    /// `-s`: the length of each file, rounded down to whole records: 512KiB unless said.
+    /// `-s`: length of each file, rounded down to whole records. Default 512KiB.
     #[serde(default = "size")]
     pub size: Bytes,
-    /// `-r`: a record: 4KiB unless said.
+    /// `-r`: length of a record. Default 4KiB.
     #[serde(default = "record")]
     pub record: Bytes,
-    /// `-i`: the kinds of access, in the order in which they are run; all unless said. A
-    /// file that is not written first is laid out.
+    /// `-i`: kinds of access, in the order of execution. Default: all kinds. If the first kind is
+    /// not `write`, the file exists before the run.
     #[serde(default = "kinds")]
     pub kinds: Vec<Kind>,
-    /// `-j`: from one record of a strided read to the next, in records: 17 unless said.
+    /// `-j`: distance between two records of a strided read, in records. Default 17.
     #[serde(default = "stride")]
     pub stride: u64,
-    /// `-e`: time until what was written is on the medium counts. Without it an `fsync`
-    /// follows behind the measured time.
+    /// `-e`: the time of the `fsync` counts. Default false: an `fsync` follows after the measured
+    /// time.
     #[serde(default)]
     pub fsync: bool,
-    /// `-c`: closing counts.
+    /// `-c`: the time of the close counts. Default false.
     #[serde(default)]
     pub close: bool,
-    /// `-o`: `O_SYNC`.
+    /// `-o`: `O_SYNC`. Default false.
     #[serde(default)]
     pub sync: bool,
-    /// `-I`: `O_DIRECT`.
+    /// `-I`: `O_DIRECT`. Default false.
     #[serde(default)]
     pub direct: bool,
-    /// `-t`: processes, which begin each kind together. 1 unless said.
+    /// `-t`: number of processes. They begin each kind together. Default 1.
     #[serde(default = "one")]
     pub processes: u32,
 }
 
-/// How a file is accessed.
+/// Kind of access to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A new file is written.
+    /// Writes a new file.
     Write,
-    /// It is written again.
+    /// Writes the file again.
     Rewrite,
-    /// It is read.
+    /// Reads the file.
     Read,
-    /// And again.
+    /// Reads the file again.
     Reread,
-    /// Each record is read once, in random order.
+    /// Reads each record once, in random order.
     RandomRead,
-    /// Each is written once, in random order.
+    /// Writes each record once, in random order.
     RandomWrite,
-    /// From the end to the beginning: two records back for each that is read.
+    /// Reads from the end to the beginning: before each read, seeks back by two records.
     BackwardRead,
-    /// One record is written again and again, as often as the file has records.
+    /// Writes one record again and again, as often as the file has records.
     RecordRewrite,
-    /// Every so many records, then those behind them, until all are read.
+    /// Reads every `stride`th record, then the next ones, until all records are read.
     StridedRead,
 }
 
@@ -106,7 +107,7 @@ impl Kind {
         )
     }
 
-    /// Whether it seeks before each record.
+    /// True if the kind seeks before each record.
     fn seeks(self) -> bool {
         !matches!(
             self,
@@ -230,7 +231,7 @@ impl Recipe for Config {
 struct Iozone {
     config: Config,
     workers: Vec<Worker>,
-    /// How many processes have come as far as each kind.
+    /// Number of processes at each kind or beyond.
     met: Vec<u32>,
 }
 
@@ -238,24 +239,24 @@ struct Iozone {
 struct Worker {
     path: String,
     draws: Random,
-    /// The kind under way, and how far it is.
+    /// Index of the present kind, and its stage.
     kind: usize,
     stage: Stage,
-    /// Whether its file is there.
+    /// True if the file of the process exists.
     there: bool,
     record: u64,
-    /// Whether the next record has been sought.
+    /// True if the process has sought the next record.
     sought: bool,
-    /// Of random kinds.
+    /// Order of the records for random kinds.
     order: Vec<u32>,
     stride: Stride,
     began: Time,
     ended: Option<Time>,
-    /// When each kind began and ended.
+    /// Begin and end of each kind.
     spans: Vec<(Time, Time)>,
 }
 
-/// What a process does next.
+/// Next stage of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Meet,
@@ -271,7 +272,7 @@ enum Stage {
     End,
 }
 
-/// Where a strided read is: `read_stride`.
+/// Position of a strided read: `read_stride`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stride {
     record: u64,
@@ -279,7 +280,7 @@ struct Stride {
 }
 
 impl Stride {
-    /// The record to be read, and on to the next.
+    /// Returns the next record, and moves on.
     fn next(&mut self, stride: u64, records: u64) -> u64 {
         let record = self.record;
         debug_assert!(
@@ -344,7 +345,7 @@ impl Program for Iozone {
     }
 }
 
-/// What a process does, without its path.
+/// Next action of a process, without the path.
 enum Move {
     Open(How),
     Remove,
@@ -354,7 +355,7 @@ enum Move {
 }
 
 impl Config {
-    /// The mode in which a kind opens its file.
+    /// Returns the mode for the open of a kind's file.
     fn how(&self, kind: Option<Kind>) -> How {
         let write = kind.is_some_and(Kind::writes);
         How {
@@ -368,7 +369,7 @@ impl Config {
 }
 
 impl Worker {
-    /// Its next move, or `None` between stages.
+    /// Returns the next move, or `None` between stages.
     fn go_on(&mut self, config: &Config, met: &mut [u32], now: Time) -> Option<Move> {
         let kind = config.kinds.get(self.kind).copied();
         let writes = kind.is_some_and(Kind::writes);
@@ -437,7 +438,7 @@ impl Worker {
         self.order.clear();
         if matches!(kind, Some(Kind::RandomRead | Kind::RandomWrite)) {
             self.order.extend(0..records as u32);
-            // Fisher and Yates.
+            // The shuffle of Fisher and Yates.
             for last in (1..self.order.len()).rev() {
                 let other = self.draws.below(last as u64 + 1) as usize;
                 self.order.swap(last, other);
@@ -445,7 +446,7 @@ impl Worker {
         }
     }
 
-    /// The next call on a record.
+    /// Returns the next call on a record.
     fn access(&mut self, kind: Kind, config: &Config) -> Move {
         let bytes = config.record.0;
         if kind.seeks() && !std::mem::replace(&mut self.sought, true) {

@@ -1,27 +1,28 @@
-//! Programs: what they ask of files, one call after another.
+//! Programs: sequences of calls on files.
 //!
-//! A [`Program`] is a state machine. Asked what a process does next, it answers with
-//! a [`Call`] or with the time that it needs for itself; how the call ended it is told
-//! when it is asked again. It knows no file system, no memory and no clock.
+//! A [`Program`] is a state machine. When a process is ready for its next action, the caller asks
+//! the program. The program returns a [`Call`] or a time for computation. With the next question,
+//! the caller passes the result of the call. A program has no access to a file system, to memory or
+//! to a clock.
 //!
-//! A program is one file: its keys, a [`Recipe`] and a [`Program`], its tests, and one
-//! line in [`REGISTRY`].
+//! A program is one file with its keys, a [`Recipe`], a [`Program`] and its tests, and one line in
+//! [`REGISTRY`].
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `call.rs` | what a program asks, and what it is answered |
-//! | `program.rs` | what a program is |
+//! | `call.rs` | the calls of a program, and their results |
+//! | `program.rs` | the interface of a program |
 //! | `script.rs` | a list of file operations |
 //! | `postmark.rs` | PostMark 1.51 |
 //! | `bonnie.rs` | Bonnie and bonnie++ |
-//! | `diff.rs` | two files compared |
+//! | `diff.rs` | a comparison of two files |
 //! | `iozone.rs` | IOzone |
-//! | `stdio.rs` | what streams of the C library ask of the kernel |
+//! | `stdio.rs` | the system calls of C library streams |
 //! | `mersenne.rs` | PostMark's random numbers |
 //! | `strace.rs` | a recorded program |
-//! | `compile.rs` | a program is compiled |
+//! | `compile.rs` | a compilation of a program |
 //! | `playback.rs` | media streams, played from files |
-//! | `conformance.rs` | what every program is held to |
+//! | `conformance.rs` | the tests that every program must pass |
 
 mod bonnie;
 mod call;

@@ -1,11 +1,11 @@
 //! The random numbers of PostMark 1.5: the Mersenne Twister.
 
-/// Its 624 words of state, and the middle word that each is turned with.
+/// Number of words of the state, and index of the middle word for each new word.
 const WORDS: usize = 624;
 const MIDDLE: usize = 397;
 
-/// MT19937 (Matsumoto and Nishimura, ACM TOMACS 8(1), 1998), seeded as its authors'
-/// version of October 1999 was.
+/// MT19937 (Matsumoto and Nishimura, ACM TOMACS 8(1), 1998), with the seeding of the authors'
+/// version of October 1999.
 #[derive(Clone, Debug)]
 pub(crate) struct Mersenne {
     state: Box<[u32; WORDS]>,
@@ -13,8 +13,8 @@ pub(crate) struct Mersenne {
 }
 
 impl Mersenne {
-    /// From a seed, by Knuth's generator 69069 x + 1: two of its numbers a word, the
-    /// upper half of each.
+    /// Returns the generator for a seed. Knuth's generator 69069 x + 1 fills the state: each word
+    /// gets the upper halves of two numbers.
     pub fn new(seed: u32) -> Mersenne {
         let mut number = seed;
         let mut half = || {
@@ -39,7 +39,7 @@ impl Mersenne {
         self.next = 0;
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn draw(&mut self) -> u32 {
         if self.next == WORDS {
             self.turn();
@@ -52,7 +52,8 @@ impl Mersenne {
         word ^ (word >> 18)
     }
 
-    /// One below `bound`, by the remainder. Of nothing, 0, and nothing is drawn.
+    /// Returns a number below `bound`, by the remainder. For a bound of 0 returns 0 and draws
+    /// nothing.
     pub fn below(&mut self, bound: u32) -> u32 {
         if bound == 0 { 0 } else { self.draw() % bound }
     }

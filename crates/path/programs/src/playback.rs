@@ -1,9 +1,9 @@
-//! Media streams, played from files: a server that reads, clients that play.
+//! Media streams, played from files: a reading server, and playing clients.
 //!
-//! Clients, their buffers and the instants at which they start are those of the workload
-//! `streams` ([`fullstroke_workload`]), which reads a volume itself. Here each stream is a
-//! process of the server's, which opens its file, goes to its place and makes one read
-//! after another; what is read ahead is the page cache's to say.
+//! The clients, their buffers and their start times are the same as in the workload `streams`
+//! ([`fullstroke_workload`]). That workload reads a volume directly. Here each stream is a process
+//! of the server. The process opens its file, seeks to its start and makes one read after another.
+//! Read-ahead is left to the page cache.
 
 use crate::call::{Answer, Call, CallKind, Fd, How};
 use crate::program::{Events, Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
@@ -20,64 +20,66 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Each stream is a process.
+/// Maximum number of streams. Each stream is a process.
 const STREAMS_MAX: u32 = 10_000;
 const FILES_MAX: u32 = 1_000_000;
 const SIZE_MAX: u64 = 1 << 44;
-/// Rows of the table of start-up latencies.
+/// Maximum number of rows in the table of start-up latencies.
 const ROWS: usize = 16;
 
-/// The keys of media streams that are played from files. A server reads a file for each
-/// stream, one read after the other, as soon as its client has room for it. The client
-/// begins to play when it has its start-up buffer, and plays at its bit rate; if a byte is
-/// not there when it is needed, it waits for it: an underrun.
+/// Keys of media streams, played from files. For each stream, a server reads a file, one read after
+/// another, as soon as the client has room. The client begins to play when its start-up buffer is
+/// full, and plays at its bit rate. If a byte is late, the client waits for the byte: an underrun.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// How many streams are started, up to 10,000.
+    /// Number of streams, up to 10,000.
     pub streams: u32,
-    /// The rate at which each is played; or give `bit_rates`.
+    /// Bit rate of each stream; alternative to `bit_rates`.
     pub bit_rate: Option<BitRate>,
-    /// Rates of which each stream draws one, a list of `{ bit_rate, weight }`; or give
+    /// Bit rates for a draw by each stream, a list of `{ bit_rate, weight }`; alternative to
     /// `bit_rate`.
     #[serde(default)]
     pub bit_rates: Vec<WeightedBitRate>,
-    /// How the rate varies within a stream, `{ distribution, share, segment }`; constant
-    /// unless said.
+    /// Variation of the rate within a stream, `{ distribution, share, segment }`. Default: constant
+    /// rate.
     pub variation: Option<VariationConfig>,
-    /// How long streams are played after the last one was started.
+    /// Playing time after the start of the last stream.
     pub duration: Duration,
-    /// From the start of one stream to the start of the next: 1s unless said.
+    /// Time between the starts of two streams. Default 1s.
     #[serde(default = "one_second")]
     pub start_interval: Duration,
-    /// Draw start intervals from an exponential distribution with that mean.
+    /// Draws start intervals from an exponential distribution with the mean `start_interval`.
+    /// Default false.
     #[serde(default)]
     pub exponential: bool,
-    /// Start no further stream once a stream has waited longer than this from its start
-    /// until it plays.
+    /// Start no further stream after a stream has needed longer than this time from its start until
+    /// it plays.
     pub until_start_up_latency: Option<Duration>,
-    /// Start no further stream once a client has had to wait for a byte.
+    /// Start no further stream after a client has had to wait for a byte. Default false.
     #[serde(default)]
     pub until_underrun: bool,
-    /// What one call reads: 64KiB unless said.
+    /// Length of one read call. Default 64KiB.
     #[serde(default = "read_size")]
     pub read_size: Bytes,
-    /// How much the client has before it begins to play; one read unless said.
+    /// Amount of data in the client before it begins to play. Default: one read.
     pub start_up_buffer: Option<Bytes>,
-    /// How much the client can have; the start-up buffer and one read unless said.
+    /// Size of the client's buffer. Default: the start-up buffer and one read.
     pub client_buffer: Option<Bytes>,
-    /// The file; of several, each has its number behind it, `media/0`: `media` unless said.
+    /// Path of the file. If there are several files, each has its number after the path, as in
+    /// `media/0`. Default `media`.
     #[serde(default = "path")]
     pub path: String,
-    /// How many files there are, up to 1,000,000; as many as streams unless said. They are
-    /// dealt out to the streams in an order drawn at random.
+    /// Number of files, up to 1,000,000. Default: the number of streams. The files are dealt to the
+    /// streams in random order.
     pub files: Option<u32>,
-    /// The size of each, whole reads. They are laid out before, one after another.
+    /// Size of each file, a multiple of the read size. The files are created before the run, one
+    /// after another.
     pub file_size: Bytes,
-    /// Where in its file a stream starts: `beginning` unless said.
+    /// Start position of a stream in its file. Default `beginning`.
     #[serde(default)]
     pub start_position: StartPosition,
-    /// What a stream plays after the end of its file: `repeat` unless said.
+    /// Continuation of a stream after the end of its file. Default `repeat`.
     #[serde(default)]
     pub at_end: AtEnd,
 }
@@ -118,7 +120,7 @@ impl Config {
         }
     }
 
-    /// The same of the workload that reads a volume, one read at a time.
+    /// Returns the corresponding configuration of the workload `streams`, with one read at a time.
     fn streams_config(&self) -> StreamsConfig {
         StreamsConfig {
             streams: self.streams,
@@ -215,13 +217,13 @@ impl Recipe for Server {
     }
 }
 
-/// The process that reads for one stream.
+/// The reading process of one stream.
 struct Feed {
     stream: Stream,
     starts: Time,
-    /// The file that is open, and the read of it at which it stands.
+    /// Open file, and the number of its next sequential read.
     open: Option<(u32, u64)>,
-    /// The read that is next, of which file, once there is room for it.
+    /// Next read, as file and number, if the client has room.
     wanted: Option<(u32, u64)>,
 }
 
@@ -240,28 +242,28 @@ struct Playback {
     config: Arc<Config>,
     rules: Rules,
     feeds: Vec<Feed>,
-    /// What each client has seen; in step with the feeds.
+    /// Results of each client, in the order of the feeds.
     tallies: Vec<StreamTally>,
     limit: Limit,
-    /// No further stream is started.
+    /// True if no further stream is started.
     closed: bool,
-    /// Nothing is read from then on.
+    /// End of all reads.
     end: Time,
-    /// Of the latest open.
+    /// Path of the latest open.
     path: String,
 }
 
-/// Each process has one file open at a time.
+/// The only descriptor: each process has one file open at a time.
 const FD: Fd = Fd(0);
 
-/// What a process has to do before its next call.
+/// Action of a process before its next call.
 enum Before {
     Sleep(Duration),
     Nothing,
 }
 
 impl Playback {
-    /// A call of a process has ended.
+    /// Handles the end of a process's call.
     fn heed(
         &mut self,
         now: Time,
@@ -305,7 +307,7 @@ impl Playback {
         Ok(())
     }
 
-    /// Starts a stream whose time has come, unless no further one is.
+    /// Starts a stream at its start time, unless the limit has been reached.
     fn start(&mut self, now: Time, number: usize) {
         let last = number + 1 == self.feeds.len();
         let reached = self.limit.is_reached(now, &self.tallies);
@@ -320,8 +322,8 @@ impl Playback {
         }
     }
 
-    /// Until a stream starts its process sleeps; where starts may end early, no longer at a
-    /// time than the load goes on then.
+    /// Returns the sleep of a process before its stream starts. If starts may end early, the sleep
+    /// is at most `duration`. The process then notices the end of the load in time.
     fn sleeps(&self, now: Time, number: usize) -> Duration {
         let whole = self.feeds[number].starts.since(now);
         let ends_early = self.config.until_start_up_latency.is_some() || self.config.until_underrun;
@@ -332,7 +334,7 @@ impl Playback {
         }
     }
 
-    /// What a process waits for before it can go on; `None` if there is nothing more to do.
+    /// Returns the action of a process before its next call, or `None` if nothing is left to do.
     fn before(&mut self, now: Time, number: usize) -> Option<Before> {
         if self.tallies[number].started.is_none() && !self.closed {
             if now < self.feeds[number].starts {
@@ -361,7 +363,7 @@ impl Playback {
         Some(Before::Nothing)
     }
 
-    /// The call that brings a process to the read that it wants.
+    /// Returns the next call towards the wanted read of a process.
     fn towards(&mut self, number: usize) -> Call<'_> {
         let feed = &mut self.feeds[number];
         let bytes = self.config.read_size.0;
@@ -478,7 +480,8 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Start-up latencies by how many streams there were, a row for so many streams.
+/// Returns a table of start-up latencies by number of streams. Each row covers the same number of
+/// streams.
 fn table(results: &StreamsResults) -> String {
     let started: Vec<&StreamTally> = results.started().collect();
     let mut text =
@@ -510,8 +513,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    /// Runs it on a disk that takes so long for a read, one after another, and nothing for
-    /// anything else; gives its report and its reads: stream, file and place.
+    /// Runs the program on a disk with serial reads. A read takes `takes`, and everything else
+    /// takes no time. Returns the report, the reads as stream, file and place, and the events.
     fn on_disk(value: Value, takes: Duration) -> (Report, Vec<(u32, String, u64)>, Events) {
         let recipe = read_recipe(&keys(value), None).unwrap();
         let mut program = recipe.program(Seed(1));
@@ -588,7 +591,7 @@ mod tests {
 
     #[test]
     fn streams_are_added_until_one_waits_for_a_byte() {
-        // 64 KiB play for 131 ms: at 10 ms a read there is time for 13 streams.
+        // 64 KiB play for 131 ms. At 10 ms per read there is time for 13 streams.
         let (report, ..) = on_disk(
             ramp(json!({ "until_underrun": true })),
             Duration::from_millis(10),
@@ -640,7 +643,7 @@ mod tests {
             assert!(own.iter().all(|read| read.1 == own[0].1));
             let expected = (0..own.len() as u64).map(|read| read % 16 * 65536);
             assert!(own.iter().map(|read| read.2).eq(expected));
-            // It plays for 20 s and a second for each that starts behind it.
+            // The stream plays for 20 s and one more second for each stream that starts after it.
             let seconds = 20.0 + f64::from(9 - stream);
             let played = own.len() as f64 * 65536.0 * 8.0 / 4e6;
             assert!(
@@ -666,16 +669,16 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// The program's clients see what those of the workload `streams` see: how many a
-        /// disk sustains follows from its speed alone.
+        /// The clients of this program and of the workload `streams` see the same: the number of
+        /// sustained streams follows from the speed of the disk alone.
         #[test]
         fn what_is_sustained_follows_from_the_speed(rate in 500_000u64..8_000_000, takes in 2u64..40) {
             let streams = json!({ "bit_rate": format!("{rate}bit/s"), "until_underrun": true, "duration": "2s" });
             let (report, reads, _) = on_disk(ramp(streams), Duration::from_millis(takes));
             let (plays, takes) = (65536.0 * 8.0 / rate as f64, takes as f64 / 1000.0);
             let fit = (plays / takes).floor();
-            // A stream more each second takes `takes / plays` of the disk; a byte is missed
-            // when what is lacking is more than the read that each client has to spare.
+            // One more stream per second takes `takes / plays` of the disk. A byte is late when the
+            // deficit exceeds the read that each client has in reserve.
             let more = (2.0 * plays * plays / takes).sqrt();
             let sustained = figure(&report, "sustained");
             prop_assert!(sustained >= (fit - 1.0).min(100.0), "{} of {}", sustained, fit);

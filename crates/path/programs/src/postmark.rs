@@ -1,16 +1,16 @@
-//! PostMark: many small files, as a mail server keeps them.
+//! PostMark: many small files, as on a mail server.
 //!
-//! J. Katcher, "PostMark: A New File System Benchmark", NetApp TR-3022 (1997); version
-//! 1.51 of 14 August 2001. A pool of files is created; each transaction reads a file or
-//! appends to one, and creates a file or deletes one; then what is left is deleted.
+//! J. Katcher, "PostMark: A New File System Benchmark", NetApp TR-3022 (1997); version 1.51 of 14
+//! August 2001. First, PostMark creates a pool of files. Each transaction reads a file or appends
+//! to one, and creates a file or deletes one. At the end, PostMark deletes the remaining files.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `postmark/settings.rs` | what a run is told |
-//! | `postmark/language.rs` | its configuration language |
+//! | `postmark/settings.rs` | settings of a run |
+//! | `postmark/language.rs` | configuration language |
 //! | `postmark/instance.rs` | one process |
-//! | `postmark/table.rs` | the files that there are |
-//! | `postmark/report.rs` | what it says |
+//! | `postmark/table.rs` | the existing files |
+//! | `postmark/report.rs` | the report |
 
 mod instance;
 mod language;
@@ -37,81 +37,80 @@ use std::sync::Arc;
 const INSTANCES_MAX: u32 = 1000;
 const BUFFER_MAX: u64 = 1 << 20;
 
-/// PostMark 1.51. A key that is PostMark's own setting takes the place of what the
-/// file says, in each of its runs.
+/// Keys of PostMark 1.51. A key for a setting of PostMark replaces the setting of the file in every
+/// run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// A configuration in PostMark's own language, one command a line. Without it,
-    /// PostMark's defaults are run once.
+    /// File with a configuration in PostMark's own language, one command per line. Default: one run
+    /// with PostMark's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// So many processes, each in a top-level directory of its own (`postmark0`,
-    /// `postmark1`, …) if there are several. 1 unless said.
+    /// Number of processes. If there are several, each has its own top-level directory
+    /// (`postmark0`, `postmark1`, …). Default 1.
     #[serde(default = "one")]
     pub instances: u32,
-    /// Where random numbers come from: `run`: PostMark's seed and that of the run, so
-    /// that instances and repetitions differ; `file`: PostMark's seed alone, so that
-    /// names, lengths and their order are those of PostMark 1.51, in each instance.
+    /// Source of random numbers. With `run` (default), PostMark's seed and the seed of the run
+    /// count; instances and repetitions differ. With `file`, only PostMark's seed counts; names,
+    /// lengths and order are then the same as in PostMark 1.51, in each instance.
     #[serde(default)]
     pub draws: Draws,
-    /// The buffer of a stream of the C library, for `buffering`: `st_blksize` of the
-    /// file system, 4KiB unless said.
+    /// Buffer of a stream of the C library, for `buffering`: `st_blksize` of the file system.
+    /// Default 4KiB.
     #[serde(default = "buffer")]
     pub stdio: Bytes,
-    /// `set number`: files that are created first. PostMark's default is 500.
+    /// `set number`: number of files in the initial pool. PostMark's default is 500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
-    /// `set size`: the shortest file. PostMark's default is 500 bytes.
+    /// `set size`: length of the shortest file. PostMark's default is 500 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_low: Option<Bytes>,
-    /// `set size`: the longest. PostMark's default is 10,000 bytes.
+    /// `set size`: length of the longest file. PostMark's default is 10,000 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_high: Option<Bytes>,
-    /// `set transactions`. PostMark's default is 500.
+    /// `set transactions`: number of transactions. PostMark's default is 500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<u64>,
-    /// `set subdirectories`: in each location, if there are several. PostMark's
-    /// default is none.
+    /// `set subdirectories`: number of subdirectories in each location. PostMark's default is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subdirectories: Option<u64>,
-    /// `set location`: directories, each with its weight behind it if that is not 1:
-    /// `["mail 3", "news"]`. The root, or the instance's own directory, unless said.
+    /// `set location`: directories, each followed by its weight unless the weight is 1: `["mail 3",
+    /// "news"]`. Default: the root, or the instance's own directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<Vec<String>>,
-    /// `set read`: the block of reads. PostMark's default is 512 bytes.
+    /// `set read`: block size of reads. PostMark's default is 512 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<Bytes>,
-    /// `set write`: the block of writes. PostMark's default is 512 bytes.
+    /// `set write`: block size of writes. PostMark's default is 512 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write: Option<Bytes>,
-    /// `set buffering`: through streams of the C library. PostMark's default is true.
+    /// `set buffering`: true to use streams of the C library. PostMark's default is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffering: Option<bool>,
-    /// `set bias read`: of 10 transactions, how many read rather than append; -1:
-    /// neither. PostMark's default is 5.
+    /// `set bias read`: number of reads out of 10 reads and appends; -1 for neither. PostMark's
+    /// default is 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bias_read: Option<i64>,
-    /// `set bias create`: of 10, how many create rather than delete; -1: neither.
+    /// `set bias create`: number of creations out of 10 creations and deletions; -1 for neither.
     /// PostMark's default is 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bias_create: Option<i64>,
-    /// `set seed`. PostMark's default is 42.
+    /// `set seed`: seed of the random numbers. PostMark's default is 42.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// `set report`. PostMark's default is verbose.
+    /// `set report`: style of the report. PostMark's default is verbose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Style>,
 }
 
-/// Where random numbers come from.
+/// Source of random numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Draws {
-    /// The run's seed, PostMark's, and the instance's number.
+    /// The seed of the run, PostMark's seed, and the number of the instance.
     #[default]
     Run,
-    /// PostMark's seed.
+    /// PostMark's seed only.
     File,
 }
 
@@ -156,7 +155,7 @@ fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, Progr
     }))
 }
 
-/// A setting from a key.
+/// Sets a setting from a key.
 fn take(
     key: &str,
     value: Option<u64>,
@@ -171,7 +170,7 @@ fn take(
 }
 
 impl Config {
-    /// Puts keys in the place of what the file says.
+    /// Replaces settings of the file by keys.
     fn overrule(&self, run: &mut Settings) -> Result<(), ConfigError> {
         let bytes = |size: Option<Bytes>| size.map(|size| size.0);
         take("number", self.number, 1, FILES_MAX, &mut run.number)?;
@@ -227,7 +226,7 @@ impl Config {
         Ok(())
     }
 
-    /// What keys and file together must be.
+    /// Checks the keys together with the file.
     fn check(&self, run: &Settings) -> Result<(), ConfigError> {
         let wrong = |key: &str, message: String| Err(ConfigError::new(key, message));
         let (low, high) = (run.size_low, run.size_high);

@@ -1,4 +1,4 @@
-//! What a program is.
+//! The interface of a program.
 
 use crate::call::{Answer, Call};
 use fullstroke_contract::ConfigError;
@@ -8,139 +8,138 @@ use fullstroke_units::{Bytes, Duration, Seed, Time};
 use std::any::Any;
 use std::fmt;
 
-/// What a process does next.
+/// The next action of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next<'a> {
-    /// It makes a call, and is asked again with the answer.
+    /// The process makes a call. The program is asked again with the result.
     Call(Call<'a>),
-    /// It computes, or sleeps, for so long.
+    /// The process computes or sleeps for this time.
     Compute(Duration),
-    /// It waits for the other processes of its program: it is asked again when one of
-    /// them has gone on (has been asked, but not to see whether it still waits).
+    /// The process waits for other processes of its program. The program is asked again when
+    /// another process has gone on. A further wait of the other process does not count.
     Wait,
-    /// It is over.
+    /// The process has ended.
     End,
-    /// The program cannot go on, and with it the run: a sentence that names the file
-    /// and the line of what it was told, what was found and what was expected.
+    /// The program and the run cannot go on. The message names the file and line of the input, the
+    /// value found and the value expected.
     Fail(SourceError),
 }
 
-/// What a process is told when it is asked what it does next.
+/// Input of a program when it is asked for the next action of a process.
 pub struct Turn<'a> {
-    /// The present, on the program's own timeline, which begins at 0.
+    /// Present time on the program's own timeline; the timeline begins at 0.
     pub now: Time,
-    /// Which of the program's processes, from 0.
+    /// Index of the process, from 0.
     pub process: u32,
-    /// How its call ended, if that is why it is asked.
+    /// Result of the process's call, if a call has just ended.
     pub answer: Option<&'a Answer>,
-    /// Takes what the program wants to be counted.
+    /// Collects the events for the program's own counts.
     pub events: &'a mut Events,
 }
 
-/// What a program wants to be counted beside its calls.
+/// Events for counts in addition to calls.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
-    /// Transactions that have just ended.
+    /// Transactions with their end at present.
     pub transactions: Vec<Transaction>,
 }
 
 impl Events {
-    /// What has just ended is one transaction, begun then.
+    /// Adds a transaction from `began` until now.
     pub fn transaction(&mut self, kind: &'static str, began: Time) {
         self.transactions.push(Transaction { kind, began });
     }
 }
 
-/// Several calls that are one to whoever runs the program.
+/// A group of calls: one operation for the user of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transaction {
-    /// What the program calls it.
+    /// Name of the transaction in the program.
     pub kind: &'static str,
-    /// When it began.
+    /// Time when the transaction began.
     pub began: Time,
 }
 
-/// A file that is there before the program begins, and not in memory.
+/// A file that exists before the program begins, but not in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Laid {
-    /// Where; directories on the way are made.
+    /// Path of the file; missing directories on the path are created.
     pub path: String,
-    /// Its length. A directory has none.
+    /// Length of the file; `None` for a directory.
     pub bytes: Option<Bytes>,
 }
 
-/// A program, a state machine: asked what each of its processes does next, it
-/// answers with a call or with the time that it needs for itself.
+/// A program, a state machine. When asked for the next action of a process, the program returns a
+/// call or a time for computation.
 ///
 /// - **Event in**: [`next`](Program::next).
 /// - **Getters**: [`processes`](Program::processes), [`laid_out`](Program::laid_out),
 ///   [`report`](Program::report).
 ///
-/// What it is promised: each process is asked for the first time at the program's
-/// beginning, and again when what it answered is over; time is monotonic. What it
-/// promises: a seed repeats it; every process comes to an end, if calls do. `Any`: one
-/// that has more to tell than a report is asked for by its type.
+/// The caller guarantees: each process is asked for the first time at the beginning of the program,
+/// and again when its previous action has ended; time is monotonic. The program guarantees: the
+/// same seed repeats the program; every process ends if all calls end. The bound `Any` lets a
+/// caller ask for a program by its type, if the program has more results than a report.
 pub trait Program: Any + Send {
-    /// How many processes it has. They run side by side, each on a processor of its
-    /// own.
+    /// Returns the number of processes. The processes run in parallel, each on its own processor.
     fn processes(&self) -> u32 {
         1
     }
 
-    /// Files that must be there before, in the order in which they are laid out. Paths
-    /// of several programs may be the same: the longer file counts.
+    /// Returns the files before the run, in the order of their creation. Several programs may name
+    /// the same path: the longer file counts.
     fn laid_out(&self) -> Vec<Laid> {
         Vec::new()
     }
 
-    /// What process [`Turn::process`] does next.
+    /// Returns the next action of process [`Turn::process`].
     fn next(&mut self, turn: Turn<'_>) -> Next<'_>;
 
-    /// What the program itself says of its run, as far as it has come.
+    /// Returns the program's own report of the run so far.
     fn report(&self) -> Report {
         Report::default()
     }
 }
 
-/// What a program says of its run.
+/// A program's own report of its run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Figures by name, with the unit in it: `transactions_per_s`, `create_per_s`.
+    /// Figures by name; the name includes the unit: `transactions_per_s`, `create_per_s`.
     pub figures: Vec<(&'static str, f64)>,
-    /// Its own words, as the real program prints them.
+    /// Text as the real program prints it.
     pub text: String,
-    /// What was left out or is not as it was told: a sentence each.
+    /// Sentences about missing or changed parts of the input.
     pub notes: Vec<String>,
 }
 
-/// A program as its keys describe it.
+/// A program as described by its keys.
 pub trait Recipe: Send + Sync {
-    /// The program, at its beginning.
+    /// Returns the program at its beginning.
     fn program(&self, seed: Seed) -> Box<dyn Program>;
 }
 
-/// How a recipe comes about.
+/// Description of how a recipe is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// The key that names a file whose text the recipe is read from, if it has one.
+    /// Key that names a file with the text of the recipe, if there is one.
     pub file: Option<&'static str>,
-    /// Reads it from its keys, and the text of the file if they name one.
+    /// Reads the recipe from its keys and from the text of their file.
     pub read: ReadProgram,
-    /// Keys of a small one, as a stack file has them, for the reference page; files
-    /// are named from the root of the sources.
+    /// Keys of a small example in the form of a stack file, for the reference page. Paths of files
+    /// begin at the root of the source tree.
     pub example: &'static str,
 }
 
-/// Reads a program's recipe from its keys, and the text of the file if they name one.
+/// Reads a program's recipe from its keys and from the text of their file.
 pub type ReadProgram = fn(&Keys, Option<&str>) -> Result<Box<dyn Recipe>, ProgramError>;
 
-/// Why there is no program.
+/// Reason why a program cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramError {
-    /// One of its keys.
+    /// An error in a key.
     Key(ConfigError),
-    /// A line, from 1, of the file that it is read from: what was found, what was
-    /// expected.
+    /// An error in a line of the program's file: the line from 1, and a message with the value
+    /// found and the value expected.
     Line(u64, String),
 }
 
@@ -162,11 +161,10 @@ impl From<ConfigError> for ProgramError {
 }
 
 impl Kind {
-    /// Reads a recipe of the kind that `entry` describes; `text` is that of the file
-    /// that its keys name.
+    /// Reads a recipe of the kind `entry`. `text` is the text of the file in the keys.
     ///
     /// # Errors
-    /// An unknown key, one that cannot be, or a line of the file.
+    /// If a key is unknown, if its value is impossible, or if a line of the file is wrong.
     pub fn recipe(
         entry: &Entry<Kind>,
         keys: &Keys,

@@ -1,4 +1,4 @@
-//! A list of file operations, as [`fullstroke_files::script`] reads it.
+//! A list of file operations in the format of [`fullstroke_files::script`].
 
 use crate::call::{Call, CallKind, Fd, How};
 use crate::program::{Kind, Next, Program, ProgramError, Recipe, Turn};
@@ -16,9 +16,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The list: an operation a line (`docs/files.md`).
+    /// File with the list, one operation per line (`docs/files.md`).
     pub file: String,
-    /// The most that one call reads or writes: 128KiB unless said, as `cp` does.
+    /// Maximum length of one read or write call. Default 128KiB, as in `cp`.
     #[serde(default = "piece")]
     pub piece: Bytes,
 }
@@ -71,17 +71,17 @@ impl Recipe for List {
     }
 }
 
-/// What a step opens for itself has this number.
+/// Number of a file opened by a step for itself.
 const TEMPORARY: Fd = Fd(0);
 
-/// Goes through the list: each step is a few moves.
+/// Carries out the list. Each step consists of a few moves.
 struct Player {
     script: Arc<Script>,
     piece: u64,
-    /// The step behind the one that is under way.
+    /// Index of the step after the running step.
     at: usize,
     moves: VecDeque<Move>,
-    /// Files that `open` has opened, by path.
+    /// Files opened by `open`, by path.
     open: BTreeMap<String, Fd>,
     next_fd: u32,
     began: Time,
@@ -90,20 +90,21 @@ struct Player {
 /// A part of a step.
 #[derive(Clone, Copy, Debug)]
 enum Move {
-    /// The step's path.
+    /// Opens the step's path.
     Open(Fd, How),
     Close(Fd),
-    /// Reads up to so many bytes, piece by piece, until there are no more.
+    /// Reads up to a number of bytes, piece by piece, until the end of the file. The fields are
+    /// file, first byte and number of bytes.
     Read(Fd, u64, u64),
     Write(Fd, Option<u64>, u64),
     Fsync(Fd),
     Sleep(Duration),
-    /// The step is a call of its own.
+    /// The step is a single call.
     Itself,
 }
 
 impl Player {
-    /// Makes moves of the next step.
+    /// Queues the moves of the next step.
     fn begin(&mut self) {
         let script = self.script.clone();
         let (_, step) = &script.steps()[self.at];
@@ -150,7 +151,7 @@ impl Player {
         }
     }
 
-    /// A move on a file that is opened for it alone, or is open.
+    /// Queues a move on a file. A closed file is opened for this move only.
     fn within(&mut self, path: &str, how: How, part: Move) {
         if let Some(&fd) = self.open.get(path).filter(|_| !how.truncate) {
             return self.moves.push_back(match part {
@@ -163,7 +164,7 @@ impl Player {
             .extend([Move::Open(TEMPORARY, how), part, Move::Close(TEMPORARY)]);
     }
 
-    /// What is left of a move after a piece of it.
+    /// Queues the rest of a move and returns its first piece.
     fn piece(&mut self, part: Move) -> Move {
         let (rest, bytes) = match part {
             Move::Write(fd, at, left) => {
@@ -185,7 +186,7 @@ impl Player {
         bytes
     }
 
-    /// A read of less than was asked for has come to the end.
+    /// Ends a read at the end of the file: a short read drops the remaining pieces.
     fn heed(&mut self, turn: &Turn<'_>) -> Result<(), SourceError> {
         let Some(answer) = turn.answer else {
             return Ok(());
@@ -215,7 +216,7 @@ impl Program for Player {
         }
         let part = loop {
             match self.moves.pop_front() {
-                // Nothing is left to be written.
+                // The move is complete.
                 Some(Move::Write(_, _, 0) | Move::Read(_, _, 0)) => {}
                 Some(part) => break part,
                 None => {
@@ -236,7 +237,7 @@ impl Program for Player {
     }
 }
 
-/// The call of a part of a step.
+/// Returns the call for a part of a step.
 fn call(part: Move, step: &Step) -> Next<'_> {
     Next::Call(match part {
         Move::Open(fd, how) => Call::Open {

@@ -1,13 +1,13 @@
-//! What the C library's buffered streams ask of the kernel.
+//! System calls of the C library's buffered streams.
 //!
-//! From glibc's `libio/fileops.c` (`_IO_new_file_xsputn`, `_IO_file_xsgetn`; the same
-//! from 2.3 to today): a stream has a buffer of `st_blksize`, which it makes at its
-//! first use. What is longer goes around the buffer in multiples of it.
+//! Follows glibc's `libio/fileops.c` (`_IO_new_file_xsputn`, `_IO_file_xsgetn`), unchanged from 2.3
+//! to today. A stream has a buffer of `st_blksize` bytes. The stream allocates the buffer at its
+//! first use. A longer transfer bypasses the buffer in multiples of the buffer size.
 
-/// The lengths of the calls that move so many bytes, in order, in blocks of a size.
+/// Lengths of the calls for a transfer in blocks, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
-    /// Not yet asked for by the program.
+    /// Bytes not yet requested by the program.
     left: u64,
     block: u64,
     stream: Option<Stream>,
@@ -15,22 +15,23 @@ pub(crate) struct Blocks {
 
 #[derive(Clone, Debug)]
 struct Stream {
-    /// Its buffer.
+    /// Size of the buffer.
     size: u64,
     writes: bool,
     made: bool,
-    /// Written and not given to the kernel, or read and not yet given to the program.
+    /// For writes: bytes in the buffer not yet in the kernel. For reads: bytes in the buffer not
+    /// yet in the program.
     held: u64,
-    /// To be moved around the buffer, next.
+    /// Bytes of the next call without the buffer.
     around: u64,
-    /// Of the block under way.
+    /// Remaining bytes of the present block.
     wanted: u64,
-    /// Of the file behind what was read.
+    /// Bytes of the file not yet read.
     ahead: u64,
 }
 
 impl Blocks {
-    /// With `read(2)` or `write(2)`, one call a block.
+    /// Returns the calls with `read(2)` or `write(2)`: one call per block.
     pub fn plain(bytes: u64, block: u64) -> Blocks {
         Blocks {
             left: bytes,
@@ -39,7 +40,7 @@ impl Blocks {
         }
     }
 
-    /// With `fwrite(3)` and `fclose(3)`, through a buffer of `size` bytes.
+    /// Returns the calls with `fwrite(3)` and `fclose(3)`, through a buffer of `size` bytes.
     pub fn written(bytes: u64, block: u64, size: u64) -> Blocks {
         Blocks {
             left: bytes,
@@ -48,7 +49,7 @@ impl Blocks {
         }
     }
 
-    /// A whole file with `fread(3)`, through a buffer of `size` bytes.
+    /// Returns the calls for a whole file with `fread(3)`, through a buffer of `size` bytes.
     pub fn read(bytes: u64, block: u64, size: u64) -> Blocks {
         Blocks {
             left: bytes,
@@ -71,7 +72,8 @@ impl Stream {
         }
     }
 
-    /// Writes a block; the length of the call that it takes first, or 0.
+    /// Writes a block. Returns the length of the first call for the block, or 0 if the block fits
+    /// into the buffer.
     fn put(&mut self, bytes: u64) -> u64 {
         let room = if self.made { self.size - self.held } else { 0 };
         self.made = true;
@@ -95,7 +97,7 @@ impl Stream {
         }
     }
 
-    /// The length of the next call for the block under way, or 0.
+    /// Returns the length of the next call for the present block, or 0 if the block is complete.
     fn get(&mut self) -> u64 {
         let there = self.held.min(self.wanted);
         self.held -= there;
@@ -119,7 +121,7 @@ impl Stream {
         around
     }
 
-    /// The length of the next call, of what is left, or `None` at the end.
+    /// Returns the length of the next call, or `None` at the end.
     fn next(&mut self, left: &mut u64, block: u64) -> Option<u64> {
         loop {
             let call = match self.writes {
@@ -131,7 +133,7 @@ impl Stream {
             }
             let piece = block.min(*left);
             if piece == 0 {
-                // fclose
+                // `fclose` writes the rest of the buffer.
                 let rest = if self.writes {
                     std::mem::take(&mut self.held)
                 } else {

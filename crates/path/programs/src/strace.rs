@@ -1,34 +1,34 @@
-//! A recorded program: what `strace -f -ttt -T` has written of it.
+//! A recorded program: the output of `strace -f -ttt -T`.
 //!
-//! What is played is the calls on files, each in the process that made it, after the
-//! time that this process had for itself; how long a call takes is for the model to say.
+//! The player repeats the calls on files, each in the process of the recording, after the process's
+//! own time. The model decides the duration of a call.
 //!
-//! **Own time** is what lies between the end of a call and the beginning of the next
-//! one, and what calls took that are none on files: sleeps, futexes, polls, reads of
-//! pipes and sockets, `mmap`. It is multiplied by `think`.
+//! **Own time** is the time between the end of a call and the beginning of the next. Calls without
+//! files also count as own time: sleeps, futexes, polls, reads of pipes and sockets, `mmap`. Own
+//! time is multiplied by `think`.
 //!
-//! **Order.** A child begins after its parent's fork, `vfork` returns when the child has
-//! become another program, a wait ends when the child has ended, and so does a call that
-//! `SIGCHLD` has ended. Between processes that share names or files, what came before in
-//! the recording comes before here (`order.rs`). Time in such waits is no own time.
-//! Who wakes whom by futex or pipe is not in a recording: that time passes as recorded.
+//! **Order.** A child begins after its parent's fork. `vfork` returns when the child has executed
+//! another program. A wait ends when the child has ended; a call interrupted by `SIGCHLD` ends then
+//! too. Between processes with common names or files, the order of the recording is kept
+//! (`order.rs`). The time of such waits is not own time. A recording does not show wake-ups through
+//! futexes and pipes. The time of those waits passes as recorded.
 //!
-//! **Files.** What the recording finds is laid out before, as long as its reads, seeks
-//! to the end and `struct stat` have shown; what it makes is not. Calls that found
-//! nothing are made again, to find nothing. A position is the recording's: reads and
-//! writes say where. Symbolic links are not followed: a file is laid out under each
-//! name by which it was reached.
+//! **Files.** Files found by the recording exist before the run. Their length follows from reads,
+//! seeks to the end and `struct stat`. Files created by the recording do not exist before. Calls
+//! with missing names are repeated, and fail again. The recording gives all positions: reads and
+//! writes name their place. Symbolic links are not followed: a file exists under each of its names
+//! in the recording.
 //!
-//! | part | what |
+//! | part | content |
 //! |---|---|
-//! | `line.rs`, `argument.rs` | how strace writes |
-//! | `reader.rs` | line by line: whose it is, and when |
-//! | `recorder.rs` | processes, their time, their descriptors, and what they play |
-//! | `calls.rs` | what each system call comes to |
-//! | `files.rs` | names, and what was there before |
-//! | `order.rs` | what comes after what |
-//! | `recording.rs`, `player.rs` | what is played, and how |
-//! | `notes.rs` | what is left out |
+//! | `line.rs`, `argument.rs` | the format of strace |
+//! | `reader.rs` | line by line: process and time |
+//! | `recorder.rs` | processes, their time, their descriptors, and their steps |
+//! | `calls.rs` | effect of each system call |
+//! | `files.rs` | names, and files that existed before |
+//! | `order.rs` | order between processes |
+//! | `recording.rs`, `player.rs` | the recording and its player |
+//! | `notes.rs` | parts that are left out |
 
 mod argument;
 mod calls;
@@ -52,29 +52,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Own time is not stretched further.
+/// Maximum factor for own time.
 const THINK_MAX: f64 = 1000.0;
 
 /// A recorded program.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What `strace -f -ttt -T -o FILE PROGRAM` has written; `-tt` instead of `-ttt`
-    /// and `-y` are understood too.
+    /// Output of `strace -f -ttt -T -o FILE PROGRAM`; `-tt` instead of `-ttt` and `-y` are accepted
+    /// too.
     pub file: String,
-    /// The time that processes have for themselves is multiplied by this, 0 to 1000: 1
-    /// unless said, as recorded.
+    /// Factor for the processes' own time, 0 to 1000. Default 1, as recorded.
     #[serde(default = "as_recorded")]
     pub think: f64,
-    /// The directory in which the program began, for paths that do not begin with `/`:
-    /// `/` unless said.
+    /// Working directory of the program at its beginning, for paths without a leading `/`. Default
+    /// `/`.
     #[serde(default = "root")]
     pub directory: String,
-    /// Only calls on files under this directory are carried out; the others take the
-    /// time that they took: all unless said, but for `/proc`, `/sys` and `/dev`.
+    /// Only calls on files under this directory are carried out; other calls take their recorded
+    /// time. Default: all files except under `/proc`, `/sys` and `/dev`.
     #[serde(default = "root")]
     pub under: String,
-    /// Lines that are not understood are left out and counted; an error unless said.
+    /// True to count unknown lines and leave them out; false to report an error (default).
     #[serde(default)]
     pub skip_unknown_lines: bool,
 }
@@ -163,7 +162,7 @@ mod tests {
             .1
     }
 
-    /// Lines of a process begin `PID SECONDS`; the seconds count from any time.
+    /// Returns a recording. Each line begins `PID SECONDS`; the seconds count from any time.
     fn recording(lines: &[&str]) -> String {
         let line = |line: &&str| {
             let (pid, rest) = line.split_once(' ').unwrap();
@@ -229,7 +228,7 @@ mod tests {
             "7 14.000 close(3) = 0 <0.1>",
             "7 14.100 +++ exited with 0 +++",
         ]);
-        // 0.5 s before the read, 0.5 s and the sleep before the close.
+        // 0.5 s before the read, then 0.5 s and the sleep before the close.
         let plain = play(&text, json!({}));
         assert_eq!(plain.computed, Duration::from_millis(3000));
         assert_eq!(plain.files.get("srv/demo/a"), Some(&4096));
@@ -266,7 +265,7 @@ mod tests {
             .map(|(lane, call)| (*lane, &call[..4]))
             .collect();
         assert_eq!(calls, [(1, "Open"), (1, "Writ"), (1, "Clos"), (0, "Remo")]);
-        // The fork, and from it to the child's first call.
+        // The fork, and the time from the fork to the child's first call.
         assert_eq!(plain.computed, Duration::from_millis(3));
     }
 
@@ -438,7 +437,7 @@ mod tests {
         #[test]
         fn any_text_is_a_program_that_ends_or_an_error(text in shuffled()) {
             let all = keys(json!({ "file": "recording", "skip_unknown_lines": true }));
-            // A run that ends in an error is one too; a program that waits for ever is a panic.
+            // A run may end in an error. A program that waits for ever makes `Plain` panic.
             let _ = Plain::default().run("strace", &all, Some(&text), 1);
             let _ = read_recipe(&keys(json!({ "file": "recording" })), Some(&text));
         }

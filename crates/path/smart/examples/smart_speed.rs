@@ -1,9 +1,9 @@
-//! What a command costs, and what the disciplines make of the base model of
-//! Chang & Du: eight Ultrastar XP, 768 updates of 4 KiB outstanding.
+//! Measures the machine time of one command, and the results of the disciplines on the base model
+//! of Chang & Du: eight Ultrastar XP, 768 updates of 4 KiB in flight.
 //!
 //! `cargo run --release -p fullstroke-smart --example smart_speed [SEGMENTS]`
 
-// It measures the host's own time, which the layers must not know.
+// The example measures the time of the machine, which the layers must not know.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use fullstroke_contract::registry::Keys;
@@ -19,7 +19,7 @@ use std::time::Instant;
 const DISKS: usize = 8;
 const OUTSTANDING: u64 = 768;
 const REQUESTS: u64 = 500_000;
-/// Data sectors of the array, about.
+/// Approximate number of data sectors of the array.
 const CAPACITY: u64 = 8_813_000 * 7;
 
 fn main() {

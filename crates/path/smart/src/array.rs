@@ -1,4 +1,4 @@
-//! The layer: what goes over the link, and what follows it.
+//! The layer: messages over the link, and their effects.
 
 use crate::config::Settings;
 use crate::discipline::XorDiscipline;
@@ -22,57 +22,55 @@ use fullstroke_units::{Sectors, Time};
 ///
 /// - **Events in**: `submit`, `wake`.
 /// - **Effects out**: `complete`.
-/// - **Getters**: `next_wake`, `gauge`, `count`,
-///   [`disk_statistics`](SmartArray::disk_statistics).
+/// - **Getters**: `next_wake`, `gauge`, `count`, [`disk_statistics`](SmartArray::disk_statistics).
 ///
-/// Disks and link are within it, not below: it wakes each at the instants at
-/// which something is due, at one instant the link first, then the disks in
-/// order. A request is cut at the ends of chunks and segments; a write of part
-/// of a row becomes updates (XDWRITE EXTENDED), one of a whole row becomes
-/// ordinary writes, for which the host has computed parity. Nothing bounds the
-/// commands that wait at a disk. Nothing is held back in buffers, so that a
-/// flush is answered at once.
+/// Disks and link are parts of this layer, not layers below. The array wakes each part when an
+/// event is due. At one instant, the link comes first, then the disks in order. A request is cut at
+/// the ends of chunks and segments. A write of part of a row becomes updates (XDWRITE EXTENDED). A
+/// write of a whole row becomes ordinary writes, for which the host has computed the parity. The
+/// number of commands at a disk has no limit. Buffers hold no dirty data, so a flush completes at
+/// once.
 ///
-/// What is sent for an update, whose disk is d and whose parity disk is p:
+/// An update has a data disk d and a parity disk p. These messages go over the link:
 ///
-/// | what | from | to | when |
+/// | message | from | to | when |
 /// |---|---|---|---|
-/// | command | host | d | it comes |
+/// | command | host | d | the update comes |
 /// | transfer ready | d | host | d begins the XDW |
-/// | data | host | d | that has come |
+/// | data | host | d | transfer ready has come |
 /// | command | d | p | the XDW is finished |
 /// | transfer ready | p | d | p begins the XPW |
-/// | data: the result | d | p | that has come |
+/// | data: the result | d | p | transfer ready has come |
 /// | status | p | d | the XPW is finished |
-/// | status | d | host | that has come |
+/// | status | d | host | the status of p has come |
 pub struct SmartArray {
     map: Map,
     disks: Vec<Disk>,
     link: Box<dyn Link>,
-    /// What kind of link it is, for reports.
+    /// Name of the kind of link, for reports.
     link_kind: &'static str,
-    /// When the link wants to be woken.
+    /// Time of the next event of the link.
     link_due: Time,
-    /// When the disks do.
+    /// Times of the next events of the disks.
     alarms: Alarms,
     jobs: Slots<Job>,
     rows: Rows,
     pieces: Slots<Piece>,
-    /// Empty between events.
+    /// Scratch space; empty between events.
     delivered: Vec<Delivered>,
-    /// Empty between events.
+    /// Scratch space; empty between events.
     granted: Vec<u32>,
-    /// The instant of the last event.
+    /// Time of the last event.
     latest: Time,
 }
 
 impl SmartArray {
-    /// An array of disks of these models, on a link of this name that was built for
-    /// so many members, at rest at time 0; `keys` are those of [`XorConfig`](crate::XorConfig)
-    /// and of its discipline.
+    /// Creates an array of disks of these models, at rest at time 0. The link was built for as many
+    /// members as there are models. `keys` are the keys of [`XorConfig`](crate::XorConfig) and of
+    /// the discipline.
     ///
     /// # Errors
-    /// Names the key that cannot be; `members` where the disks do not suit.
+    /// Names the invalid key, or `members` if the disks are not suitable.
     pub fn new(
         keys: &Keys,
         models: &[Model],
@@ -84,7 +82,7 @@ impl SmartArray {
         })
     }
 
-    /// The same with a discipline for each disk from elsewhere.
+    /// Creates an array in which `discipline` builds the discipline of each disk.
     pub(crate) fn obeying(
         settings: &Settings,
         models: &[Model],
@@ -131,20 +129,20 @@ impl SmartArray {
         })
     }
 
-    /// How many disks there are.
+    /// Number of disks.
     pub fn disks(&self) -> usize {
         self.disks.len()
     }
 
-    /// What a disk has counted until the last event.
+    /// Returns the counters of a disk until the last event.
     ///
     /// # Panics
-    /// If there is no such disk.
+    /// Panics if there is no such disk.
     pub fn disk_statistics(&self, disk: usize) -> DiskStatistics {
         self.disks[disk].statistics(self.latest)
     }
 
-    /// The instant of the last event.
+    /// Time of the last event.
     #[cfg(test)]
     pub(crate) fn latest(&self) -> Time {
         self.latest
@@ -155,7 +153,7 @@ impl SmartArray {
         self.disks[disk].segments()
     }
 
-    /// Carries out everything that was due up to `now`, each at its own instant.
+    /// Carries out all due events up to `now`, each at the right instant.
     fn catch_up(&mut self, now: Time, out: &mut Out) {
         loop {
             let (disk, finished) = self.alarms.first();
@@ -169,6 +167,7 @@ impl SmartArray {
                 "something was due at {due:?}, before {:?}",
                 self.latest
             );
+            // At one instant the link goes before the disks.
             if self.link_due == due {
                 self.deliver(due, out);
             } else {
@@ -178,7 +177,7 @@ impl SmartArray {
         }
     }
 
-    /// Sends something that concerns a piece.
+    /// Sends a message about a piece.
     fn send(&mut self, now: Time, message: Message, slot: u32) {
         let Piece {
             kind, disk, extent, ..
@@ -211,7 +210,7 @@ impl SmartArray {
         );
     }
 
-    /// What has arrived by `now` has its consequences.
+    /// Handles the messages that have arrived by `now`.
     fn deliver(&mut self, now: Time, out: &mut Out) {
         let mut delivered = std::mem::take(&mut self.delivered);
         self.link.advance(now, &mut delivered);
@@ -258,7 +257,7 @@ impl SmartArray {
         self.begin(now, disk);
     }
 
-    /// Lets a disk begin its next command, if it can.
+    /// Lets a disk begin the next command, if possible.
     fn begin(&mut self, now: Time, disk: u32) {
         let Some(slot) = self.disks[disk as usize].begin(now, &mut self.pieces) else {
             return;
@@ -272,7 +271,7 @@ impl SmartArray {
         self.set_alarm(disk);
     }
 
-    /// What the command in service writes has come.
+    /// Records that the data for the command in service have come.
     fn feed(&mut self, now: Time, disk: u32, slot: u32) {
         self.disks[disk as usize].fed(now, &mut self.pieces[slot]);
         self.set_alarm(disk);
@@ -283,7 +282,7 @@ impl SmartArray {
             .set(disk as usize, self.disks[disk as usize].due());
     }
 
-    /// The command in service at a disk is finished.
+    /// Finishes the command in service at a disk.
     fn finish_command(&mut self, now: Time, disk: u32) {
         if let Some(slot) = self.disks[disk as usize].finish(now) {
             let piece = &mut self.pieces[slot];
@@ -304,7 +303,7 @@ impl SmartArray {
         self.set_alarm(disk);
     }
 
-    /// The host has the status of a piece.
+    /// Finishes a piece, because the host has received the status.
     fn finish_piece(&mut self, now: Time, slot: u32, out: &mut Out) {
         let piece = self.pieces.take(slot);
         let part = &mut self.rows.parts[piece.part];
@@ -336,7 +335,7 @@ impl SmartArray {
         }
     }
 
-    /// Takes a request apart: a write by rows, a read not at all.
+    /// Splits a request into parts. A write is split by rows, and a read is one part.
     fn accept(&mut self, now: Time, request: &Request) {
         let (mut begin, end) = (request.extent.start.0, request.extent.end().0);
         let job = self.jobs.keep(Job {
@@ -430,7 +429,7 @@ impl Node for SmartArray {
         self.catch_up(now, out);
         self.latest = self.latest.max(now);
         let status = match request.operation {
-            // The disks cache no writes, and turn always.
+            // The disks cache no writes, and the platters always turn.
             Operation::Flush
             | Operation::Discard
             | Operation::Standby
@@ -462,7 +461,7 @@ impl Node for SmartArray {
         self.alarms.first().1.min(self.link_due).into()
     }
 
-    /// The arm is that of the first disk.
+    /// The gauge shows the arm of the first disk.
     fn gauge(&self) -> Gauge {
         Gauge {
             queue_length: self.jobs.len() as u32,
@@ -472,7 +471,7 @@ impl Node for SmartArray {
         }
     }
 
-    /// Over the whole run, the warm-up included.
+    /// The counters cover the whole run, including the warm-up.
     fn count(&self, now: Time, counters: &mut Counters) {
         counters
             .drives

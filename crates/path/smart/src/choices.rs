@@ -1,14 +1,14 @@
-//! What a disk could begin next.
+//! The commands that a disk could begin next.
 
 use fullstroke_drive::queue::{ArmView, Nearest, Waiting};
 use fullstroke_units::Duration;
 
-/// What a command is, as far as the choice of the next one goes.
+/// Class of a command, for the choice of the next command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// An XDWRITE: the first half of an update.
+    /// An XDWRITE (XDW): the first half of an update.
     Xdw,
-    /// An XPWRITE: the second half, on the parity disk.
+    /// An XPWRITE (XPW): the second half of an update, on the parity disk.
     Xpw,
     /// An ordinary read or write.
     Plain,
@@ -18,10 +18,9 @@ pub enum Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segments {
     pub(crate) total: u32,
-    /// Those of the command that the arm serves, and of reads that are on their
-    /// way to the host.
+    /// Number of segments of the command in service, and of reads on their way to the host.
     pub(crate) working: u32,
-    /// Those that hold the results of XDWs until their XPWs are done.
+    /// Number of segments with results of XDWs whose XPWs are not done.
     pub(crate) results: u32,
 }
 
@@ -32,9 +31,9 @@ impl Segments {
 }
 
 impl Class {
-    /// Segments that must be free before such a command begins. An XDW needs one
-    /// for the old data and one for the new (section 3.1); what becomes of the
-    /// others can be computed where the data arrive.
+    /// Number of free segments that a command needs to begin. An XDW needs one segment for the old
+    /// data and one for the new (section 3.1). The other commands need one, because the exclusive
+    /// or can be computed where the data arrive.
     pub const fn segments(self) -> u32 {
         match self {
             Class::Xdw => 2,
@@ -43,7 +42,7 @@ impl Class {
     }
 }
 
-/// The commands that wait at a disk.
+/// The waiting commands of a disk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queues {
     xdw: Nearest,
@@ -84,15 +83,15 @@ impl Queues {
 /// The command that a disk begins next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// What it is.
+    /// Class of the command.
     pub class: Class,
-    /// Seek and rotation until it could transfer: the paper's service time.
+    /// Seek and rotation until the transfer could begin: the paper's service time.
     pub access: Duration,
     index: usize,
 }
 
-/// What a disk could begin next, as a discipline sees it. Commands for which
-/// too few segments are free are not found.
+/// The commands that a discipline can choose from. A command without enough free segments is not
+/// found.
 #[derive(Clone, Copy)]
 pub struct Choices<'a> {
     pub(crate) arm: ArmView<'a>,
@@ -101,34 +100,33 @@ pub struct Choices<'a> {
 }
 
 impl Choices<'_> {
-    /// Commands of a class that wait, whether they could begin or not.
+    /// Number of waiting commands of a class, startable or not.
     pub fn waiting(&self, class: Class) -> usize {
         self.queues.of(class).len()
     }
 
-    /// Segments of the buffer.
+    /// Number of segments in the buffer.
     pub fn segments(&self) -> u32 {
         self.segments.total
     }
 
-    /// Segments that are free.
+    /// Number of free segments.
     pub fn free(&self) -> u32 {
         self.segments.free()
     }
 
-    /// Segments that hold results for XPWs that have not finished: so many
-    /// updates have been begun here and not ended.
+    /// Number of segments with results of unfinished XPWs. The number equals the updates begun here
+    /// and not yet finished.
     pub fn results(&self) -> u32 {
         self.segments.results
     }
 
-    /// The time of a revolution.
+    /// Time of one revolution.
     pub fn revolution(&self) -> Duration {
         self.arm.mechanics.spindle().revolution()
     }
 
-    /// The command of a class with the shortest access time, if that is below
-    /// `limit`.
+    /// Returns the command of a class with the shortest access time, if the time is below `limit`.
     pub fn shortest(&self, class: Class, limit: Duration) -> Option<Choice> {
         if self.free() < class.segments() {
             return None;
@@ -141,7 +139,8 @@ impl Choices<'_> {
         })
     }
 
-    /// The same among several classes; of equal ones the first counts.
+    /// Returns the command with the shortest access time among several classes. At equal times, the
+    /// first class in the list wins.
     pub fn shortest_of(&self, classes: &[Class], limit: Duration) -> Option<Choice> {
         classes.iter().fold(None, |best: Option<Choice>, &class| {
             self.shortest(class, best.map_or(limit, |best| best.access))
@@ -149,8 +148,8 @@ impl Choices<'_> {
         })
     }
 
-    /// The XPW with the shortest access time, unless another command is shorter
-    /// by more than `delta`: then that one (section 3.2).
+    /// Returns the XPW with the shortest access time. If another command is shorter by more than
+    /// `delta`, returns the other command (section 3.2).
     pub fn preferring_xpw(&self, delta: Duration) -> Option<Choice> {
         let xpw = self.shortest(Class::Xpw, Duration::MAX);
         let limit = xpw.map_or(Duration::MAX, |xpw| xpw.access.saturating_sub(delta));

@@ -1,4 +1,4 @@
-//! The keys of the layout `xor`, and the address map that they describe.
+//! The keys of the layout `xor`, and the address map from these keys.
 
 use crate::discipline::{BuildXorDiscipline, REGISTRY};
 use fullstroke_contract::ConfigError;
@@ -9,24 +9,22 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Keys of `xor`, but for those of its discipline.
+/// Keys of `xor`, without the keys of the discipline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct XorConfig {
-    /// Bytes on one disk before the next has its turn: a positive multiple of
-    /// 512. Default 64KiB.
+    /// Bytes on one disk before the next disk follows: a positive multiple of 512. Default 64KiB.
     pub chunk: Bytes,
-    /// How parity moves from row to row. Default `left-symmetric`.
+    /// Movement of parity from row to row. Default `left-symmetric`.
     pub rotation: Rotation,
     /// Segments of each disk's buffer, at least 2. Default 8.
     pub segments: u32,
-    /// Size of a segment: what one command moves at most, a positive multiple of
-    /// 512. Default 64KiB.
+    /// Size of a segment, and largest transfer of one command: a positive multiple of 512. Default
+    /// 64KiB.
     pub segment: Bytes,
-    /// Which command a disk begins next. Default `greedy`.
+    /// Discipline that chooses the next command of a disk. Default `greedy`.
     pub discipline: String,
-    /// Disks that have failed: these arrays are modelled whole, so that none is
-    /// accepted.
+    /// Failed disks. Must be empty, because the model has complete arrays only.
     pub failed: Vec<u32>,
 }
 
@@ -43,9 +41,8 @@ impl Default for XorConfig {
     }
 }
 
-/// The layout in a stack file. What it builds is where the bytes lie, as in a
-/// [`raid5`] of the same chunk and rotation; [`SmartArray`](crate::SmartArray)
-/// is the layer.
+/// The layout in a stack file. The layout places the bytes as a [`raid5`] with the same chunk and
+/// rotation does. [`SmartArray`](crate::SmartArray) is the layer.
 pub const LAYOUT: Entry<BuildLayout> = Entry {
     name: "xor",
     summary: "rows of chunks as in raid5, on disks that compute parity themselves (XDWRITE EXTENDED)",
@@ -53,16 +50,16 @@ pub const LAYOUT: Entry<BuildLayout> = Entry {
     build: |keys, members| Settings::new(keys)?.layout(members),
 };
 
-/// The keys that say where the bytes lie.
+/// The keys that determine the places of the bytes.
 pub const PLACING: [&str; 2] = ["chunk", "rotation"];
 
-/// The keys, checked.
+/// The checked keys.
 pub(crate) struct Settings {
     pub(crate) config: XorConfig,
     pub(crate) discipline: &'static Entry<BuildXorDiscipline>,
     /// The discipline's own keys.
     pub(crate) keys: Keys,
-    /// Those of the address map.
+    /// The keys of the address map.
     placing: Keys,
 }
 
@@ -121,13 +118,13 @@ impl Settings {
         (self.discipline.build)(&self.keys, segments).map(drop)
     }
 
-    /// Where the bytes lie.
+    /// Returns the layout of the bytes.
     pub(crate) fn layout(&self, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
         raid5::build(&self.placing, members)
     }
 }
 
-/// The schema of the layout's keys, those of all disciplines among them.
+/// Returns the schema of the layout's keys, including the keys of all disciplines.
 fn schema() -> Schema {
     let mut schema = schema_of::<XorConfig>();
     let names: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();

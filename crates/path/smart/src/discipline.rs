@@ -1,4 +1,4 @@
-//! Which command a smart disk begins next. A discipline is one file: a type
+//! Disciplines that choose the next command of a smart disk. A discipline is one file with a type
 //! that implements [`XorDiscipline`], and one line in [`REGISTRY`].
 
 mod adaptive;
@@ -13,11 +13,11 @@ use fullstroke_contract::registry::{Entry, Keys, schema_of};
 
 /// A rule of choice.
 pub trait XorDiscipline: Send {
-    /// The command that is begun next. If any could begin, one is chosen.
+    /// Returns the command to begin next. If any command can begin, the discipline must choose one.
     fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice>;
 }
 
-/// Builds a discipline for a disk with so many segments from its keys.
+/// Function that builds a discipline from its keys, for a disk with `segments` segments.
 pub type BuildXorDiscipline =
     fn(&Keys, segments: u32) -> Result<Box<dyn XorDiscipline>, ConfigError>;
 
@@ -43,7 +43,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// A disk at which commands wait.
+    /// A disk with waiting commands.
     #[derive(Debug)]
     struct Disk {
         model: Model,
@@ -80,7 +80,7 @@ mod tests {
             Some((class, access))
         }
 
-        /// The least access time of a class, by looking at every command.
+        /// Returns the least access time of a class, from a look at every command.
         fn least(&self, class: Class) -> Option<Duration> {
             let mechanics = self.model.mechanics();
             let access = |waiting: &Waiting| {
@@ -174,7 +174,8 @@ mod tests {
             prop_assert_eq!(disk.choice("greedy", json!({})).map(|(_, access)| access), disk.all());
         }
 
-        /// Section 3.2: an XPW if its time less the least of all is at most δ.
+        /// Section 3.2: the discipline takes an XPW if the time of the XPW exceeds the least time
+        /// by at most δ.
         #[test]
         fn xpwt_decides_by_the_formula(disk in disk(), delta_ms in 0u64..10) {
             let choice = disk.choice("xpwt", json!({ "delta_ms": delta_ms }));
@@ -186,7 +187,7 @@ mod tests {
             }
         }
 
-        /// Section 3.3: an XPW if more than maxNxpw wait.
+        /// Section 3.3: the discipline takes an XPW if more than maxNxpw XPWs wait.
         #[test]
         fn xpwq_decides_by_the_formula(disk in disk(), max_xpw in 0usize..6) {
             let choice = disk.choice("xpwq", json!({ "max_xpw": max_xpw }));

@@ -1,4 +1,4 @@
-//! A smart disk: its queues, its segments, its arm.
+//! A smart disk: queues, segments and arm.
 
 use crate::choices::{Choice, Choices, Class, Queues, Segments};
 use crate::discipline::XorDiscipline;
@@ -9,19 +9,17 @@ use fullstroke_drive::queue::{ArmView, Waiting};
 use fullstroke_drive::{Access, Feed, Head, Meter, Model, Position};
 use fullstroke_units::{Cylinder, Duration, Sectors, Time};
 
-/// One disk. Of a drive's description it is arm, platter and command overhead;
-/// its buffer and its queue are those of the array's keys.
+/// One disk. The drive description supplies arm, platters and command overhead. The keys of the
+/// array supply buffer and queue.
 ///
-/// What a command costs: its overhead, seek, rotation, transfer; of an XDW or
-/// XPW, then, the turn until the first of the same sectors comes round, or a
-/// whole one more where the data have not come by then, and the transfer
-/// again. Exclusive or takes no time. All that is written must be in the buffer
-/// before the heads begin.
+/// The cost of a command is overhead, seek, rotation and transfer. An XDW or XPW then waits until
+/// the first of the same sectors comes round, and transfers again. If the data have not come by
+/// then, the command waits for further whole revolutions. The exclusive or takes no time. All
+/// written data must be in the buffer before the heads begin.
 ///
-/// Segments: an XDW takes two; when it is done one is free and the other keeps
-/// its result until [`result_fetched`](Disk::result_fetched). An XPW and an
-/// ordinary write take one while they are served; a read takes one until
-/// [`read_sent`](Disk::read_sent).
+/// An XDW takes two segments. At the end of the XDW, one segment is freed, and the other keeps the
+/// result until [`result_fetched`](Disk::result_fetched). An XPW and an ordinary write take one
+/// segment during service. A read takes one segment until [`read_sent`](Disk::read_sent).
 pub(crate) struct Disk {
     model: Model,
     overhead: Duration,
@@ -30,14 +28,14 @@ pub(crate) struct Disk {
     segments: Segments,
     discipline: Box<dyn XorDiscipline>,
     service: Option<Service>,
-    /// Since when commands have waited for segments.
+    /// Start of the time in which commands wait for segments. `None` if the disk does not starve.
     starved: Option<Time>,
     statistics: Statistics,
-    /// What its time costs, if its description says what it draws.
+    /// Energy meter. `None` if the description has no watts.
     meter: Option<Meter>,
 }
 
-/// The command under the heads.
+/// The command in service.
 #[derive(Clone, Copy, Debug)]
 struct Service {
     piece: u32,
@@ -46,9 +44,9 @@ struct Service {
     position: Position,
     began: Time,
     sectors: Sectors,
-    /// When the arm can move to write: it has read what it must.
+    /// Time when the arm can move for the write, after all reading.
     ready: Time,
-    /// [`Time::NEVER`] until that is known.
+    /// End of the service; [`Time::NEVER`] until known.
     finish: Time,
 }
 
@@ -72,7 +70,7 @@ impl Disk {
         }
     }
 
-    /// When the command in service will be finished, if that is known.
+    /// End of the command in service; [`Time::NEVER`] if not known.
     pub(crate) fn due(&self) -> Time {
         self.service.map_or(Time::NEVER, |service| service.finish)
     }
@@ -86,7 +84,7 @@ impl Disk {
         self.segments
     }
 
-    /// What was counted until `now`.
+    /// Returns the counters until `now`.
     pub(crate) fn statistics(&self, now: Time) -> DiskStatistics {
         let mut statistics = self.statistics;
         statistics.integrate(now, self.segments, self.queues.of(Class::Xpw).len());
@@ -103,7 +101,7 @@ impl Disk {
             .integrate(now, self.segments, self.queues.of(Class::Xpw).len());
     }
 
-    /// A command has come: it waits.
+    /// Adds a command to the queue.
     pub(crate) fn enqueue(&mut self, now: Time, slot: u32, piece: &Piece) {
         self.integrate(now);
         let mechanics = self.model.mechanics();
@@ -121,8 +119,8 @@ impl Disk {
         self.queues.insert(piece.class(), waiting);
     }
 
-    /// Takes a command into service, if the arm is free and one may begin; which
-    /// piece it is of. One that writes waits for [`fed`](Disk::fed).
+    /// Takes a command into service, if the arm is free and a command may begin. Returns the piece
+    /// of the command. A command with a write part waits for [`fed`](Disk::fed).
     pub(crate) fn begin(&mut self, now: Time, pieces: &mut Slots<Piece>) -> Option<u32> {
         if self.service.is_some() || self.queues.is_empty() {
             return None;
@@ -204,8 +202,8 @@ impl Disk {
         service
     }
 
-    /// What the command in service writes has come: the data, or the result of
-    /// the XDW.
+    /// Records that the data for the command in service have come: the data of the host, or the
+    /// result of the XDW.
     pub(crate) fn fed(&mut self, now: Time, piece: &mut Piece) {
         let Some(service) = &mut self.service else {
             return;
@@ -232,7 +230,7 @@ impl Disk {
         add(piece, service.class, &access);
     }
 
-    /// The command in service is finished: which piece it is of.
+    /// Finishes the command in service and returns its piece.
     pub(crate) fn finish(&mut self, now: Time) -> Option<u32> {
         let service = self.service.take()?;
         self.integrate(now);
@@ -253,21 +251,21 @@ impl Disk {
         Some(service.piece)
     }
 
-    /// The parity disk is done with a result: its segment is free.
+    /// Frees the segment of a result, because the parity disk is done with the result.
     pub(crate) fn result_fetched(&mut self, now: Time) {
         self.integrate(now);
         self.segments.results -= 1;
     }
 
-    /// The host has what was read: its segment is free.
+    /// Frees the segment of a read, because the host has the data.
     pub(crate) fn read_sent(&mut self, now: Time) {
         self.integrate(now);
         self.segments.working -= 1;
     }
 }
 
-/// An access of the first command of a piece counts in its breakdown; that of
-/// an XPW is part of the time behind the XDW.
+/// Adds an access to the breakdown of a piece. The access of an XPW is not added, because this time
+/// is part of the time after the XDW.
 fn add(piece: &mut Piece, class: Class, access: &Access) {
     if class == Class::Xpw {
         return;

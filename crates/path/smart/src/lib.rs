@@ -1,28 +1,28 @@
-//! Disk arrays whose disks compute parity themselves: disk-based XOR.
+//! Disk arrays with disks that compute parity themselves: disk-based XOR.
 //!
-//! A write of part of a row is one XDWRITE EXTENDED to the data disk. That disk
-//! reads the old data, receives the new, writes it, and keeps the exclusive or
-//! of both in a protected segment of its buffer (XDWRITE, an XDW); then it has
-//! the parity disk read the old parity, fetch the exclusive or over the link and
-//! write the new parity (XPWRITE, an XPW). No old data go to the host. The
-//! commands are those of SBC (X3T10/94-111r9); the disciplines are those of
-//! Chang & Du, "Efficient RAID disk scheduling on smart disks", sections 2 and 3.
+//! A write of part of a row is one XDWRITE EXTENDED to the data disk. The data disk reads the old
+//! data, receives the new data and writes them. The disk keeps the exclusive or of both in a
+//! protected segment of the buffer (XDWRITE, an XDW). Then the data disk sends a command to the
+//! parity disk: read the old parity, fetch the exclusive or over the link and write the new parity
+//! (XPWRITE, an XPW). No old data go to the host. The commands are those of SBC (X3T10/94-111r9).
+//! The disciplines are those of Chang & Du, "Efficient RAID disk scheduling on smart disks",
+//! sections 2 and 3.
 //!
-//! Read in the order in which a request passes:
+//! The table lists the files in the order in which a request passes through them:
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `config.rs` | the keys of the layout `xor` |
-//! | `map.rs` | a request's pieces, and where each lies |
-//! | `piece.rs` | what is known of a piece on its way, and where its time went |
-//! | `array.rs` | the layer: what goes over the link, and what follows it |
-//! | `message.rs` | what is sent |
-//! | `rows.rs` | who may write in a row at the same time |
+//! | `map.rs` | the pieces of a request, and their places |
+//! | `piece.rs` | the state of a piece in flight, and the breakdown of its time |
+//! | `array.rs` | the layer: messages over the link, and their effects |
+//! | `message.rs` | the messages |
+//! | `rows.rs` | locks of rows for writes |
 //! | `disk.rs` | queues, segments, arm |
-//! | `choices.rs` | what a disk could begin next |
-//! | `discipline/` | which of it it begins, one file each, and their registry |
-//! | `statistics.rs` | what a disk counts about itself |
-//! | `readings.rs` | what the array reports |
+//! | `choices.rs` | the commands that a disk could begin next |
+//! | `discipline/` | the choice of the next command, one file each, and their registry |
+//! | `statistics.rs` | counters of a disk |
+//! | `readings.rs` | readings of the array |
 
 mod array;
 mod choices;

@@ -1,4 +1,4 @@
-//! A request's parts and pieces, and where each lies.
+//! Parts and pieces of a request, and their places.
 
 use crate::config::Settings;
 use crate::rows::Hold;
@@ -6,16 +6,16 @@ use fullstroke_contract::{ConfigError, Extent};
 use fullstroke_units::{Lbn, Sectors};
 use fullstroke_volume::{Layout, Role};
 
-/// The address map, with the disk that holds a row's parity at hand.
+/// The address map, with a table of parity disks.
 pub(crate) struct Map {
     layout: Box<dyn Layout>,
-    /// The parity disk of row r is that of r modulo the number of disks.
+    /// Parity disk by row number modulo the number of disks.
     parity: Vec<u32>,
-    /// Sectors.
+    /// Chunk size in sectors.
     chunk: u64,
-    /// Data sectors in a row.
+    /// Number of data sectors in a row.
     row: u64,
-    /// Sectors that one command moves at most.
+    /// Largest number of sectors of one command.
     segment: u64,
 }
 
@@ -24,7 +24,7 @@ impl Map {
         let layout = settings.layout(members)?;
         let sectors = |bytes: fullstroke_units::Bytes| bytes.sectors().unwrap_or_default().0;
         let (chunk, disks) = (sectors(settings.config.chunk), members.len());
-        // The turn of parity repeats after as many rows as there are disks.
+        // The rotation of parity repeats after as many rows as there are disks.
         let holds_parity = |row: u64, disk: &usize| {
             let first = Lbn(row * chunk % layout.member_used(0).0);
             matches!(layout.role_of(*disk, first), Role::Parity { .. })
@@ -54,8 +54,8 @@ impl Map {
         self.parity[(row % self.parity.len() as u64) as usize]
     }
 
-    /// The row of an address, where the part of a write that begins there ends,
-    /// and what it needs of the row.
+    /// Returns the row of an address, the end of the part that begins there, and the hold that a
+    /// write needs on the row.
     pub(crate) fn part(&self, begin: u64, end: u64) -> (u64, u64, Hold) {
         let row = begin / self.row;
         let next = (row + 1) * self.row;
@@ -67,8 +67,8 @@ impl Map {
         )
     }
 
-    /// The disk and the extent on it of the piece that begins at an address: to
-    /// the end of its chunk, and no more than a segment.
+    /// Returns the disk and the extent of the piece that begins at an address. The piece ends at
+    /// the end of its chunk, or after one segment.
     pub(crate) fn piece(&self, begin: u64, end: u64) -> (u32, Extent) {
         let place = self.layout.locate(Lbn(begin));
         let sectors = (end - begin)
@@ -77,8 +77,8 @@ impl Map {
         (place.member as u32, Extent::new(place.lbn.0, sectors))
     }
 
-    /// The same on the parity disk: `within` sectors behind the beginning of the
-    /// parity chunk; `None` behind its end.
+    /// Returns the piece on the parity disk that begins `within` sectors behind the start of the
+    /// parity chunk. `None` behind the end of the chunk.
     pub(crate) fn parity_piece(&self, row: u64, within: u64) -> Option<(u32, Extent)> {
         let sectors = self
             .chunk

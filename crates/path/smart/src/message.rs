@@ -1,6 +1,6 @@
-//! What is sent over the link.
+//! Messages over the link.
 
-/// What a transfer means: the low bits of its token; the others are the piece.
+/// Meaning of a transfer, stored in the low bits of the token. The other bits are the piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     Command,
@@ -25,12 +25,12 @@ impl Message {
         Message::ParityStatus,
     ];
 
-    /// The token of a transfer that means this about the piece in `slot`.
+    /// Returns the token of a transfer with this message about the piece in `slot`.
     pub(crate) fn about(self, slot: u32) -> u64 {
         u64::from(slot) * Message::ALL.len() as u64 + self as u64
     }
 
-    /// What a token means, and about which piece.
+    /// Returns the message of a token, and the piece.
     pub(crate) fn of(token: u64) -> (Message, u32) {
         let messages = Message::ALL.len() as u64;
         (

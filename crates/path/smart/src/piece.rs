@@ -1,42 +1,42 @@
-//! What is known of a piece of a request on its way.
+//! The state of a piece of a request in flight.
 
 use crate::choices::Class;
 use fullstroke_contract::{Breakdown, Completion, Extent, RequestId};
 use fullstroke_units::{Duration, Time};
 
-/// What a piece does.
+/// Kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An ordinary read.
     Read,
-    /// An ordinary write, of data or of parity that the host has computed.
+    /// An ordinary write of data, or of parity computed by the host.
     Write,
-    /// An XDWRITE EXTENDED, with the disk that holds the parity.
+    /// An XDWRITE EXTENDED, with the number of the parity disk.
     Update { parity: u32 },
 }
 
-/// A piece: what one command, or an XDW and its XPW, moves.
+/// A piece: the sectors of one command, or of an XDW and its XPW.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
-    /// The part of a request to which it belongs.
+    /// Part of the request that contains the piece.
     pub(crate) part: u32,
     pub(crate) kind: Kind,
     pub(crate) disk: u32,
-    /// On the disk; of an update, on the parity disk as well.
+    /// Extent on the disk; for an update, on the parity disk as well.
     pub(crate) extent: Extent,
-    /// When it came into the queue in which it waits, or waited last.
+    /// Time when the piece came into its current or last queue.
     pub(crate) queued: Time,
-    /// When the XDW had finished.
+    /// Time when the XDW finished.
     pub(crate) updated: Option<Time>,
     pub(crate) parts: Parts,
 }
 
-/// Where the time of a piece went, as far as that is known.
+/// Parts of the response time of a piece, as far as known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parts {
-    /// In the queue of its disk.
+    /// Time in the queue of the data disk.
     pub(crate) queue: Duration,
-    /// In the queue of the parity disk.
+    /// Time in the queue of the parity disk.
     pub(crate) parity_queue: Duration,
     pub(crate) seek: Duration,
     pub(crate) rotation: Duration,
@@ -44,7 +44,7 @@ pub(crate) struct Parts {
     pub(crate) seek_cylinders: u32,
 }
 
-/// A request of which parts are on their way.
+/// A request with parts in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job {
     pub(crate) id: RequestId,
@@ -53,7 +53,7 @@ pub(crate) struct Job {
 }
 
 impl Piece {
-    /// What it is for the disk that has it now.
+    /// Returns the class of the piece for its current disk.
     pub(crate) fn class(&self) -> Class {
         match (self.kind, self.updated) {
             (Kind::Read | Kind::Write, _) => Class::Plain,
@@ -62,16 +62,16 @@ impl Piece {
         }
     }
 
-    /// The completion of a job whose last piece this is, finished at the host
-    /// at `finished`, of a part that was issued at `issued`.
+    /// Returns the completion of a job with this last piece. The host finished the piece at
+    /// `finished`, and the part of the piece was issued at `issued`.
     ///
-    /// - `queue`: both disks' queues;
-    /// - `parity`: until other writes of the row let it begin, and, of an
-    ///   update, everything behind the XDW but the parity disk's queue;
-    /// - `seek`, `rotation`, `transfer`: those of the first command, whose turns
-    ///   between reading and writing are rotation;
-    /// - `overhead`: the rest, which is the first command's overhead, and its
-    ///   way and that of what it is answered over the link.
+    /// - `queue`: the queues of both disks;
+    /// - `parity`: the wait for other writes of the row; for an update also the time after the XDW
+    ///   without the queue of the parity disk;
+    /// - `seek`, `rotation`, `transfer`: parts of the first command; the turns between reading and
+    ///   writing count as rotation;
+    /// - `overhead`: the rest, namely the overhead of the first command, and the link time of the
+    ///   command and of the answers.
     pub(crate) fn completion(&self, job: &Job, issued: Time, finished: Time) -> Completion {
         let Parts {
             queue,

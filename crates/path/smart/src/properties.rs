@@ -1,4 +1,4 @@
-//! What holds under any load.
+//! Properties that hold under any load.
 
 use crate::discipline::REGISTRY;
 use crate::testing::{Arrival, array, arrivals, run};
@@ -15,7 +15,7 @@ fn discipline(name: &str, segments: u32) -> Value {
 }
 
 proptest! {
-    /// Nothing blocks for ever, with as few segments as an XDW needs.
+    /// No request blocks for ever, even with the fewest segments for an XDW.
     #[test]
     fn every_request_completes_once_and_its_parts_add_up(
         arrivals in arrivals(2_000_000), segments in 2u32..6, which in 0..REGISTRY.len(),
@@ -54,7 +54,7 @@ proptest! {
         prop_assert_eq!(&greedy, &with(&xpwq, &arrivals));
     }
 
-    /// The same.
+    /// Chang & Du, sections 3.2 and 3.3.
     #[test]
     fn with_the_fullest_preference_both_promotions_are_one(arrivals in arrivals(1_000_000), segments in 2u32..6) {
         // No access of this drive takes 3 + 6 ms.

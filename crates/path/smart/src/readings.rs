@@ -1,10 +1,10 @@
-//! What the array reports about itself.
+//! Readings of the array.
 
 use crate::statistics::DiskStatistics;
 use fullstroke_contract::LayerReadings;
 use fullstroke_units::{Duration, Time};
 
-/// Sums and means over the array's disks until `now`.
+/// Returns sums and means over the disks of the array until `now`.
 pub(crate) fn of(disks: &[DiskStatistics], now: Time) -> LayerReadings {
     let elapsed = (now.as_nanos() as f64).max(1.0);
     let sum = |of: &dyn Fn(&DiskStatistics) -> f64| disks.iter().map(of).sum::<f64>();

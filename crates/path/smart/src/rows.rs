@@ -1,43 +1,43 @@
-//! Who may write in a row at the same time.
+//! Locks of rows for writes.
 //!
-//! Updates may share a row: each changes parity by what it changed of the data,
-//! on the parity disk and in one go, so that their order does not matter. A
-//! write of a whole row brings parity that is right for its own data only, and
-//! has the row for itself. Whoever asked first goes first.
+//! Updates may share a row. Each update changes the parity by the change of the data, in one step
+//! on the parity disk, so that the order does not matter. A write of a whole row brings parity that
+//! is right for the written data only. Such a write holds the row alone. Requests for a row are
+//! served in order of arrival.
 
 use fullstroke_contract::Slots;
 use fullstroke_units::Time;
 use std::collections::HashMap;
 
-/// How much of a row a part of a request needs.
+/// Hold of a part of a request on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hold {
-    /// It reads: nothing.
+    /// No hold, for a read.
     Nothing,
-    /// It updates: others may, too.
+    /// A shared hold, for an update.
     Shared,
-    /// It writes all of it.
+    /// An exclusive hold, for a write of the whole row.
     Alone,
 }
 
-/// A part of a request: of a write, what lies in one row.
+/// A part of a request. The part of a write lies in one row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub(crate) job: u32,
     pub(crate) row: u64,
     pub(crate) hold: Hold,
-    /// Volume addresses.
+    /// Begin and end as volume addresses.
     pub(crate) begin: u64,
     pub(crate) end: u64,
-    /// When its commands were sent.
+    /// Time when the commands of the part were sent.
     pub(crate) issued: Time,
-    /// How many of them have not finished.
+    /// Number of unfinished commands of the part.
     pub(crate) pieces_left: u32,
-    /// Who waits behind it for the same row.
+    /// Next part in the wait list of the same row.
     pub(crate) next: Option<u32>,
 }
 
-/// The parts that are in flight, and the rows that they hold.
+/// The parts in flight, and the rows that the parts hold.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) parts: Slots<Part>,
@@ -48,7 +48,7 @@ pub(crate) struct Rows {
 struct Row {
     updates: u32,
     alone: bool,
-    /// Parts that wait, in order.
+    /// List of waiting parts, in order.
     waiting: Option<Waiting>,
 }
 
@@ -59,7 +59,7 @@ struct Waiting {
 }
 
 impl Row {
-    /// Lets a part in, if those inside allow it.
+    /// Lets a part in, if the parts inside allow so.
     fn admit(&mut self, hold: Hold) -> bool {
         let free = !self.alone && (hold != Hold::Alone || self.updates == 0);
         match hold {
@@ -72,14 +72,16 @@ impl Row {
 }
 
 impl Rows {
-    /// Keeps a part that has come; whether it may begin. If not,
-    /// [`release`](Rows::release) will name it in time.
+    /// Keeps a new part, and returns true if the part may begin. Otherwise
+    /// [`release`](Rows::release) returns the part later.
     pub(crate) fn acquire(&mut self, part: Part) -> (u32, bool) {
         let slot = self.parts.keep(part);
         if part.hold == Hold::Nothing {
             return (slot, true);
         }
         let row = self.held.entry(part.row).or_default();
+        // A part queues behind waiting parts even if the row would admit the part. Otherwise
+        // updates could overtake a waiting write of the whole row for ever.
         if let Some(waiting) = &mut row.waiting {
             self.parts[waiting.last].next = Some(slot);
             waiting.last = slot;
@@ -94,8 +96,7 @@ impl Rows {
         (slot, false)
     }
 
-    /// A part has finished: takes it out, and appends to `granted` those that
-    /// may begin now.
+    /// Removes a finished part, and appends to `granted` the parts that may begin now.
     pub(crate) fn release(&mut self, slot: u32, granted: &mut Vec<u32>) -> Part {
         let part = self.parts.take(slot);
         let Some(row) = self

@@ -1,4 +1,4 @@
-//! What a disk counts about itself.
+//! Counters of a disk.
 
 use crate::choices::{Class, Segments};
 use fullstroke_contract::MemberStatistics;
@@ -8,30 +8,30 @@ use fullstroke_units::{Duration, Sectors, Time};
 /// Totals of one smart disk since the beginning of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskStatistics {
-    /// Ordinary reads served.
+    /// Number of ordinary reads served.
     pub reads: u64,
-    /// Ordinary writes served.
+    /// Number of ordinary writes served.
     pub writes: u64,
-    /// XDWRITEs served.
+    /// Number of XDWRITEs served.
     pub xdws: u64,
-    /// XPWRITEs served.
+    /// Number of XPWRITEs served.
     pub xpws: u64,
-    /// Time in which commands waited and none could begin for want of segments.
+    /// Time in which commands waited but none could begin, because segments were lacking.
     pub forced_idle: Duration,
-    /// XDWs and XPWs begun while XDWs waited for which segments were lacking.
+    /// Number of XDWs and XPWs begun while XDWs waited for lack of segments.
     pub without_choice: u64,
     /// Sum over XDWs of seek and rotation before the first transfer.
     pub xdw_access: Duration,
-    /// The same of XPWs.
+    /// Sum over XPWs of seek and rotation before the first transfer.
     pub xpw_access: Duration,
     /// Integral of the segments in use over time, in segment-nanoseconds.
     pub segments_ns: u128,
-    /// Of these, segments that hold results.
+    /// Integral over time of the segments with results, in segment-nanoseconds.
     pub results_ns: u128,
     /// Integral of the number of XPWs in the queue, in command-nanoseconds.
     pub xpw_queue_ns: u128,
-    /// What any drive counts. XDWs and XPWs are writes; their arms' work is the
-    /// reading of what was there, too.
+    /// Counters of any drive. XDWs and XPWs count as writes. The work of their arms includes the
+    /// reading of old data.
     pub drive: MemberStatistics,
 }
 
@@ -39,13 +39,13 @@ pub struct DiskStatistics {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Statistics {
     counts: DiskStatistics,
-    /// Commands that wait or are in service.
+    /// Number of commands waiting or in service.
     commands: u32,
     changed: Time,
 }
 
 impl Statistics {
-    /// Segments or queue are about to change at `now`.
+    /// Adds the time up to `now` to the integrals, before segments or queue change.
     #[inline]
     pub(crate) fn integrate(&mut self, now: Time, segments: Segments, xpws: usize) {
         let span = u128::from(now.since(self.changed).as_nanos());
@@ -57,12 +57,12 @@ impl Statistics {
         self.changed = self.changed.max(now);
     }
 
-    /// A command has come.
+    /// Counts an arrived command.
     pub(crate) fn arrived(&mut self) {
         self.commands += 1;
     }
 
-    /// The arm has carried out an access of a command, the first or the second.
+    /// Counts an access of a command. `first` is true for the first access.
     pub(crate) fn accessed(&mut self, access: &Access, first: bool) {
         let drive = &mut self.counts.drive;
         drive.seek += access.seek;
@@ -74,7 +74,7 @@ impl Statistics {
         }
     }
 
-    /// A command is begun that has waited for so long.
+    /// Counts a command that begins after the wait `waited`.
     pub(crate) fn begun(
         &mut self,
         class: Class,
@@ -83,7 +83,8 @@ impl Statistics {
         without_choice: bool,
     ) {
         let counts = &mut self.counts;
-        // Many wait at a time: their sum may exceed what can be counted.
+        // Many commands wait at a time, so the sum of the waits may exceed the range of the
+        // counter.
         counts.drive.queue = counts.drive.queue.saturating_add(waited);
         counts.without_choice += u64::from(without_choice);
         match class {
@@ -93,8 +94,8 @@ impl Statistics {
         }
     }
 
-    /// A command for so many sectors was served in `busy`, of which `overhead`
-    /// lay before the arm moved.
+    /// Counts a finished command for `sectors` sectors. The service took `busy`, including
+    /// `overhead` before the arm moved.
     pub(crate) fn finished(
         &mut self,
         class: Class,
@@ -126,7 +127,7 @@ impl Statistics {
         }
     }
 
-    /// The disk has had to be idle for so long.
+    /// Counts forced idle time.
     pub(crate) fn was_idle(&mut self, span: Duration) {
         self.counts.forced_idle += span;
     }
@@ -137,7 +138,7 @@ impl Statistics {
 }
 
 impl DiskStatistics {
-    /// Commands served.
+    /// Number of commands served.
     pub fn commands(&self) -> u64 {
         self.reads + self.writes + self.xdws + self.xpws
     }

@@ -1,4 +1,4 @@
-//! A small array for tests, and loads for it.
+//! A small array for tests, and loads for the array.
 
 use crate::SmartArray;
 use crate::config::Settings;
@@ -35,12 +35,12 @@ pub(crate) fn model() -> Model {
     Model::new(config).unwrap()
 }
 
-/// An array of four such drives with chunks and segments of 8 sectors.
+/// Returns an array of four such drives with chunks and segments of 8 sectors.
 pub(crate) fn array(more: &Value) -> SmartArray {
     SmartArray::new(&keys(more), &vec![model(); 4], link()).unwrap()
 }
 
-/// The same whose disks obey another discipline.
+/// Returns the same array with another discipline.
 pub(crate) fn obeying(more: &Value, discipline: impl Fn() -> Box<dyn XorDiscipline>) -> SmartArray {
     let settings = Settings::new(&keys(more)).unwrap();
     SmartArray::obeying(&settings, &vec![model(); 4], link(), || Ok(discipline())).unwrap()
@@ -54,13 +54,13 @@ fn keys(more: &Value) -> Keys {
     keys
 }
 
-/// The simplest link: each sender has a line of its own to everybody, and only
-/// data take time.
+/// Returns the simplest link. Each sender has a separate line to each receiver, and only data take
+/// time.
 pub(crate) fn link() -> (&'static str, Box<dyn Link>) {
     link_of(Duration::from_nanos(10))
 }
 
-/// The same whose lines take so long for a byte.
+/// Returns the same link with `byte` as the time of one byte.
 pub(crate) fn link_of(byte: Duration) -> (&'static str, Box<dyn Link>) {
     let lines = Lines {
         byte,
@@ -73,9 +73,9 @@ pub(crate) fn link_of(byte: Duration) -> (&'static str, Box<dyn Link>) {
 
 struct Lines {
     byte: Duration,
-    /// When each sender's line is free.
+    /// Time when the line of each sender is free.
     free: Vec<Time>,
-    /// What is on its way, by arrival and number.
+    /// Transfers in flight, by arrival and number.
     under_way: BTreeMap<(Time, u64), Delivered>,
     offers: u64,
 }
@@ -128,7 +128,7 @@ impl Link for Lines {
     }
 }
 
-/// When, where, how much, and whether it writes.
+/// Time, address, sectors, and true for a write.
 pub(crate) type Arrival = (u64, u64, u64, bool);
 
 /// Arrivals with at most `gap` nanoseconds between them.
@@ -166,7 +166,7 @@ pub(crate) fn completions(out: &mut Out) -> Vec<Completion> {
     out.drain().map(completion).collect()
 }
 
-/// Runs arrivals through an array; wake-ups come `late` after they are due.
+/// Runs arrivals through an array. Each wake-up comes `late` ns after the due time.
 pub(crate) fn run(array: &mut SmartArray, arrivals: &[Arrival], late: u64) -> Vec<Completion> {
     let mut out = Out::new();
     let mut done = Vec::new();

@@ -5,8 +5,8 @@ use fullstroke_contract::{Counters, Cx, Node, Order, Out, Port, Reading, Status}
 use fullstroke_units::{Duration, Time};
 use serde_json::json;
 
-/// A disk that carries an XDWRITE EXTENDED out to its end before it begins
-/// anything else, as SCSI executes commands one at a time.
+/// A discipline that carries an XDWRITE EXTENDED out to the end before another command begins, as
+/// SCSI executes commands one at a time.
 struct SingleThreaded;
 
 impl XorDiscipline for SingleThreaded {
@@ -19,8 +19,8 @@ impl XorDiscipline for SingleThreaded {
     }
 }
 
-/// Chunks of 8 sectors on 4 disks, left-symmetric: row 0 is 0 1 2 P, row 3 is
-/// P 9 10 11, and so the updates of chunks 0 and 11 need each other's disk.
+/// Chunks of 8 sectors on 4 disks, left-symmetric: row 0 is 0 1 2 P, row 3 is P 9 10 11. The
+/// updates of chunks 0 and 11 therefore need each other's disk.
 const CROSSED: [(u64, u64, u64, bool); 2] = [(0, 0, 8, true), (0, 11 * 8, 8, true)];
 
 #[test]
@@ -44,8 +44,8 @@ fn one_command_at_a_time_is_a_deadlock_and_several_are_none() {
 fn an_update_costs_an_access_a_turn_and_a_transfer_on_each_disk() {
     let done = run(&mut array(&json!({})), &[(0, 0, 8, true)], 0);
     let parts = done[0].breakdown;
-    // Sectors 0 to 7 of the first track, which has 40; heads that stand on it
-    // 0.2 ms after the index have missed them. A revolution is 6 ms.
+    // Sectors 0 to 7 of the first track, with 40 sectors. Heads on the track 0.2 ms after the index
+    // have missed sector 0. A revolution is 6 ms.
     assert!(
         (parts.transfer.as_millis_f64() - 2.0 * 1.2).abs() < 1e-5,
         "{parts:?}"
@@ -77,8 +77,8 @@ fn data_that_come_too_late_cost_whole_turns() {
         let mut array = crate::SmartArray::new(&keys, &vec![model(); 4], link).unwrap();
         run(&mut array, &[(0, 0, 8, true)], 0)[0].breakdown
     };
-    // The heads have read after 7.2 ms; data after 10 are in time for the index
-    // at 12 ms, data after 13 for that at 18.
+    // The heads have read after 7.2 ms. Data after 10 ms are in time for the index at 12 ms. Data
+    // after 13 ms are in time for the index at 18 ms.
     let (early, late) = (slow(10_000), slow(13_000));
     assert!((late.rotation.as_millis_f64() - early.rotation.as_millis_f64() - 6.0).abs() < 1e-5);
 }
@@ -112,7 +112,7 @@ fn a_request_over_segments_and_tracks_is_cut_at_segments_only() {
 fn an_xdw_waits_for_two_free_segments() {
     let keys = json!({ "segments": 2 });
     let mut array = array(&keys);
-    // Two updates of one data disk: the second begins when the first has ended.
+    // Two updates of one data disk: the second begins after the end of the first.
     let done = run(&mut array, &[(0, 0, 8, true), (0, 0, 8, true)], 0);
     assert!(done[1].breakdown.queue > done[0].breakdown.response() - Duration::from_millis(1));
     assert!(array.disk_statistics(0).forced_idle > Duration::ZERO);
@@ -178,8 +178,8 @@ fn readings_count_what_went_over_the_link() {
             .unwrap()
             .value
     };
-    // New data to the one disk, the result to the other; with a host that
-    // computes parity it would be twice as much.
+    // The new data go to one disk, and the result goes to the other. With parity computed by the
+    // host, twice as many bytes would go over the link.
     assert!((value("link_payload_mb") - 2.0 * 4096.0 / 1e6).abs() < 1e-12);
     assert_eq!(
         (

@@ -21,19 +21,19 @@ pub struct StageConfig {
     /// `[host]`.
     #[serde(default)]
     pub queue_depth: Option<u32>,
-    /// Rule that chooses the next host.
+    /// Fairness rule, by name.
     #[serde(default = "in_turns")]
     pub fairness: String,
-    /// Addresses of the array that each host uses.
+    /// Addresses of the array for each host.
     #[serde(default)]
     pub addresses: Addresses,
-    /// Hosts answer each other's reads from their page caches: a read of data that another host
-    /// read or wrote last is asked of that host first. Needs `addresses = "whole"`.
+    /// True if hosts answer each other's reads from their page caches. A read goes first to the
+    /// host with the newest read or write of the data. Needs `addresses = "whole"`.
     #[serde(default)]
     pub cooperation: Option<CooperationKeys>,
 }
 
-/// Addresses of the array that a host uses.
+/// Addresses of the array for one host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Addresses {
@@ -86,10 +86,10 @@ impl StageConfig {
         Ok((config, of_rule, below))
     }
 
-    /// The rule for hosts of these weights.
+    /// Returns the rule for hosts with these weights.
     ///
     /// # Errors
-    /// The rule's.
+    /// Returns the error of the rule.
     pub fn rule(&self, keys: &Keys, weights: &[u32]) -> Result<Box<dyn Fairness>, ConfigError> {
         let build: BuildFairness =
             find("rule of fairness", REGISTRY, "fairness", &self.fairness)?.build;

@@ -1,14 +1,14 @@
-//! Client-oblivious co-operative caching: data that one host has read or written serve another host
-//! from the first host's memory (*Pro-active storage systems*, 2012, section 2.4.1).
+//! Client-oblivious co-operative caching: data read or written by one host serve another host from
+//! the first host's memory (*Pro-active storage systems*, 2012, section 2.4.1).
 //!
-//! The stage logs the last host of each page. A read of another host's pages is asked of that host
-//! ([`Signal::Ask`](fullstroke_contract::Signal::Ask)). The host answers whether its page cache
-//! holds all pages clean. If so, the host sends them. Otherwise, or without an answer, the read
-//! goes to the array, later by the round trip.
+//! The stage logs the last host of each page. For a read of another host's pages, the stage asks
+//! the logged host ([`Signal::Ask`](fullstroke_contract::Signal::Ask)). The host answers whether
+//! its page cache holds all pages clean. If so, the host sends the pages. Otherwise, or without an
+//! answer, the read goes to the array, later by the round trip.
 //!
-//! The guarantee: no host receives data older than a write that had ended before the read arrived.
-//! A write therefore removes its pages from the log at its arrival, and a request that meets a
-//! write of the same pages in flight is not logged at its end.
+//! Guarantee: no host receives data older than a write completed before the arrival of the read. A
+//! write therefore removes its pages from the log at arrival. A request that meets a write of the
+//! same pages in flight is not logged at the end.
 
 use fullstroke_contract::{ConfigError, Extent, LayerReadings, Operation, Port, Request};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
@@ -29,7 +29,7 @@ pub struct CooperationKeys {
     /// entry is removed first. Default: "1GiB"; 0 asks no host.
     #[serde(default = "gibibyte")]
     pub log: Bytes,
-    /// Time from a question to its answer. Default: "200us".
+    /// Time between a question and the answer. Default: "200us".
     #[serde(default = "there_and_back")]
     pub latency: Duration,
     /// Sending rate of a host, one read after the other, in 10^6 bytes a second. Default: 110.
@@ -81,18 +81,18 @@ struct Inside {
     slot: u32,
     pages: (u64, u64),
     changes: bool,
-    /// True if the request has met a change of its pages, or is a change that has met another
-    /// request.
+    /// True if the pages of the request changed during the request, or if the request is a change
+    /// and met another request.
     spoilt: bool,
 }
 
-/// A read that waits for a host.
+/// A read waiting for the answer of a host.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     slot: u32,
     holder: Port,
     extent: Extent,
-    /// Time of the answer, and its contents.
+    /// Time and contents of the answer.
     due: Time,
     answer: Option<bool>,
 }
@@ -116,7 +116,7 @@ struct Counts {
     silent: u64,
 }
 
-/// Continuation of a read after its question.
+/// Continuation of a read after the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) slot: u32,
@@ -139,7 +139,7 @@ impl Cooperation {
         }
     }
 
-    /// A request has arrived. `request.extent` is in addresses of the array.
+    /// Records an arrived request. `request.extent` is in addresses of the array.
     pub(crate) fn came(&mut self, slot: u32, request: &Request) {
         let changes = matches!(request.operation, Operation::Write | Operation::Discard);
         if !changes && request.operation != Operation::Read {
@@ -168,7 +168,8 @@ impl Cooperation {
         });
     }
 
-    /// The host to ask for a read of `from` that goes down now; the read then waits for the answer.
+    /// Returns the host to ask for a read of `from`. The read goes down now and then waits for the
+    /// answer.
     pub(crate) fn ask(
         &mut self,
         now: Time,
@@ -200,8 +201,8 @@ impl Cooperation {
         Some(holder)
     }
 
-    /// A host answers: it holds all of `extent` and sends it, or, for an empty extent, does not
-    /// hold the data at its start.
+    /// Records the answer of a host. The host holds and sends all of `extent`. An empty extent
+    /// means "no": the host does not hold the data at the start of the extent.
     pub(crate) fn answered(&mut self, now: Time, holder: Port, extent: Extent) {
         let open = |asked: &&mut Asked| {
             asked.holder == holder && asked.extent.start == extent.start && asked.answer.is_none()
@@ -215,7 +216,8 @@ impl Cooperation {
             let host = &mut self.hosts[holder.index()];
             let megabytes = extent.sectors.bytes().0 as f64 / 1e6;
             let sent = Duration::from_secs_f64(megabytes / self.keys.mb_per_s);
-            // What several hosts send at a byte a year may end after every run.
+            // Several hosts with very slow links, such as one byte a year, may end after every run.
+            // The addition is therefore capped.
             host.sends_until = host.sends_until.max(now).capped_add(sent);
             asked.due = host.sends_until + self.keys.latency;
             assert!(
@@ -226,7 +228,7 @@ impl Cooperation {
         }
     }
 
-    /// Time at which the first waiting read continues.
+    /// Returns when the first waiting read continues.
     pub(crate) fn next_due(&self) -> Time {
         self.asked
             .iter()
@@ -235,7 +237,7 @@ impl Cooperation {
             .unwrap_or(Time::NEVER)
     }
 
-    /// Takes the first read that continues by `now`.
+    /// Removes the first read with a continuation by `now`.
     pub(crate) fn take_due(&mut self, now: Time) -> Option<Outcome> {
         let first = (0..self.asked.len()).min_by_key(|&index| self.asked[index].due)?;
         if self.asked[first].due > now {
@@ -267,7 +269,7 @@ impl Cooperation {
         })
     }
 
-    /// A request of `from` has ended: the host's memory holds its data.
+    /// Records the end of a request of `from`. The memory of the host now holds the data.
     pub(crate) fn ended(&mut self, slot: u32, from: Port, request: &Request, done: bool) {
         let Some(place) = self.inside.iter().position(|inside| inside.slot == slot) else {
             return;
@@ -315,7 +317,7 @@ fn pages_of(extent: Extent) -> Range<u64> {
 struct Log {
     pages_max: u64,
     holders: HashMap<u64, Entry>,
-    /// Entries in the order of writing, including entries that were rewritten or removed since.
+    /// Entries in the order of writing, including entries rewritten or removed since then.
     order: VecDeque<(u64, u64)>,
     entries: u64,
 }
@@ -381,7 +383,7 @@ impl Log {
         }
     }
 
-    /// The one host that had all of these pages last.
+    /// Returns the last host of all these pages, if the last host is the same for all pages.
     fn holder(&self, mut pages: Range<u64>) -> Option<Port> {
         let first = self.holders.get(&pages.next()?)?.holder;
         pages

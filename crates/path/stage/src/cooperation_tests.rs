@@ -18,8 +18,8 @@ const PAGES: u64 = 24;
 const PAGE_SECTORS: u64 = 8;
 const ANSWER: RequestId = RequestId(u64::MAX);
 
-/// Hosts with caches, a stage, and an array that serves in any order. The contents of a page, on
-/// the medium and in caches, are the number of its last write.
+/// Hosts with caches, a stage, and an array that answers in any order. The contents of a page, on
+/// the medium and in caches, are the number of the last write.
 struct Friends {
     stage: Stage,
     out: Out,
@@ -27,7 +27,7 @@ struct Friends {
     went_down: u64,
     medium: BTreeMap<u64, u64>,
     caches: Vec<BTreeMap<u64, u64>>,
-    /// Hosts that answer.
+    /// Hosts that answer questions.
     answer: [bool; HOSTS],
     /// Requests by number, with the medium's contents at the arrival.
     came: Vec<(Port, Request, Vec<u64>)>,
@@ -65,7 +65,7 @@ impl Friends {
         if cached && self.is_inside(host, extent) {
             return;
         }
-        // A host that reads a page has evicted its own copy before.
+        // Before the host reads a page, the host has evicted the old copy.
         for page in pages(extent).filter(|_| cached) {
             self.caches[usize::from(host)].remove(&page);
         }
@@ -87,7 +87,8 @@ impl Friends {
         self.collect(now);
     }
 
-    /// True if a host has requested any part of the extent already: its page cache waits.
+    /// True if a request of the host overlaps the extent. The page cache then waits for the
+    /// request.
     fn is_inside(&self, host: u16, extent: Extent) -> bool {
         let done: BTreeSet<u64> = self.done.iter().map(|&(_, number)| number).collect();
         let mut inside = (0..)
@@ -174,7 +175,7 @@ impl Friends {
         assert_eq!((host, completion.status), (port, Status::Done));
         self.done.push((completion.finished, number));
         let cache = &mut self.caches[port.index()];
-        // The array's read may be older than a write that the array completed meanwhile.
+        // The array's read may be older than a write completed by the array meanwhile.
         for (page, held) in pages(request.extent).zip(held) {
             if request.operation != Operation::Read {
                 self.medium.insert(page, number + 1);
@@ -277,7 +278,7 @@ fn what_one_host_has_read_another_gets_from_it() {
         (friends.went_down, friends.reading("cooperation_served")),
         (1, 1.0)
     );
-    // Written since then: from the medium.
+    // The page was written since then, so the data come from the medium.
     friends.submit(at(200), 2, Operation::Write, Extent::new(24, 8), false);
     friends.run(at(300));
     friends.submit(at(300), 0, Operation::Read, extent, false);

@@ -1,7 +1,6 @@
 //! Processor time of the stage per request.
 //!
-//! A model is one file: a type that implements [`Cost`], its keys, its tests, and one line in
-//! [`REGISTRY`].
+//! A model is one file with a type for [`Cost`], keys, tests, and one line in [`REGISTRY`].
 
 mod cycles;
 mod fixed;
@@ -16,8 +15,8 @@ use serde_json::Value;
 
 /// The cost of requests.
 pub trait Cost: Send {
-    /// The processor takes a request at `at`, which is not before the end of the previous request.
-    /// Returns the processing time.
+    /// Takes a request at `at` and returns the processing time. `at` must not lie before the end of
+    /// the previous request.
     fn take(&mut self, at: Time) -> Duration;
     /// Counters, by names of the registry of readings.
     fn readings(&self, _now: Time) -> Vec<(&'static str, f64)> {
@@ -25,7 +24,7 @@ pub trait Cost: Send {
     }
 }
 
-/// Builds a model from its keys.
+/// Function to build a model from its keys.
 pub type BuildCost = fn(&Keys) -> Result<Box<dyn Cost>, ConfigError>;
 
 /// Every model.
@@ -35,7 +34,7 @@ pub const REGISTRY: &[Entry<BuildCost>] = &[
     Entry { name: "cycles", summary: cycles::SUMMARY, schema: schema_of::<cycles::CyclesConfig>, build: cycles::build },
 ];
 
-/// `cost`: a time, or a model and its keys.
+/// `cost`: a time, or a model with keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,

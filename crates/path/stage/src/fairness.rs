@@ -1,7 +1,6 @@
 //! Fairness: the choice of the next host.
 //!
-//! A rule is one file: a type that implements [`Fairness`], its keys, its tests, and one line in
-//! [`REGISTRY`].
+//! A rule is one file with a type for [`Fairness`], keys, tests, and one line in [`REGISTRY`].
 
 mod fifo;
 mod round_robin;
@@ -13,9 +12,9 @@ use fullstroke_units::Sectors;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Waiting requests of several hosts, and the choice among them.
+/// Waiting requests of several hosts, with the rule of choice.
 pub trait Fairness: Send {
-    /// Adds the request in `slot` of host `host`, which moves `sectors`.
+    /// Adds the request in `slot` of host `host`. The request transfers `sectors`.
     fn add(&mut self, host: usize, slot: u32, sectors: Sectors);
     /// Removes the next request; `None` if none waits.
     fn next(&mut self) -> Option<u32>;
@@ -27,7 +26,7 @@ pub trait Fairness: Send {
     }
 }
 
-/// Builds a rule from its keys, for hosts of these weights.
+/// Function to build a rule from its keys, for hosts with these weights.
 pub type BuildFairness = fn(&Keys, weights: &[u32]) -> Result<Box<dyn Fairness>, ConfigError>;
 
 /// Every rule.

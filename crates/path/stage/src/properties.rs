@@ -138,7 +138,7 @@ proptest! {
             prop_assert_eq!(completion.breakdown.response(), completion.finished.since(completion.submitted));
         }
         prop_assert!(answered.iter().all(|&times| times == 1));
-        // No request leaves the region of its host.
+        // No request leaves its host's region.
         let order = |extent: &Extent| (extent.start, extent.sectors);
         meant.sort_by_key(order);
         trial.extents.sort_by_key(order);

@@ -3,16 +3,16 @@
 use fullstroke_contract::{ConfigError, Extent, Port};
 use fullstroke_units::{Lbn, Sectors};
 
-/// A run of the array's addresses. A host's addresses count from its start.
+/// A run of the array's addresses. The host counts addresses from the start of the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// The first.
+    /// First address.
     pub start: Lbn,
-    /// How many.
+    /// Number of sectors.
     pub sectors: Sectors,
 }
 
-/// A host's wish for its region.
+/// Requested place and size of a host's region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// Start of the region. Default: the end of the previous host's region.
@@ -25,7 +25,7 @@ pub struct Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Regions {
     regions: Vec<Region>,
-    /// Hosts in the order of their regions.
+    /// Hosts in order of their regions.
     ascending: Vec<usize>,
 }
 
@@ -42,7 +42,7 @@ impl Regions {
         Regions { regions, ascending }
     }
 
-    /// All of `capacity` for each of `hosts`.
+    /// Gives all of `capacity` to each of `hosts` hosts.
     pub fn whole(hosts: usize, capacity: Sectors) -> Regions {
         Regions::new(vec![
             Region {
@@ -53,12 +53,13 @@ impl Regions {
         ])
     }
 
-    /// Regions of `capacity`: each at its given start or after the previous host's region, with its
-    /// given size or an equal part of the rest, in whole units of 4 KiB.
+    /// Splits `capacity` into regions. A region begins at the given start or after the previous
+    /// host's region. The size is the given size or an equal part of the rest, in whole units of 4
+    /// KiB.
     ///
     /// # Errors
-    /// At the index of a host without room, with a region beyond the array, or with addresses of an
-    /// earlier host.
+    /// Names the index of a host without room, with a region beyond the array, or with addresses of
+    /// an earlier host.
     pub fn parts(wanted: &[Part], capacity: Sectors) -> Result<Regions, (usize, ConfigError)> {
         const UNIT: u64 = 8;
         let said: u64 = wanted
@@ -111,7 +112,7 @@ impl Regions {
         })
     }
 
-    /// Reports the owners of `extent`, and the extent in their addresses.
+    /// Reports each owner of `extent`, with the extent in the owner's addresses.
     pub fn owners(&self, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
         for &host in &self.ascending {
             let region = self.regions[host];
@@ -127,7 +128,7 @@ impl Regions {
     }
 }
 
-/// The region that a host wants; it starts at `next` unless the host gives a start.
+/// Returns the requested region of a host. Without a requested start, the region begins at `next`.
 fn placed(
     wanted: Part,
     next: Lbn,

@@ -26,10 +26,10 @@ pub struct HostShare {
 /// - **Events in**: `submit`, `completed`, `noticed`, `wake`.
 /// - **Effects out**: `issue`, `complete`, notice to its owners.
 ///
-/// With co-operation, a read that another host can answer counts as one of the array's requests
-/// until the answer. Requests wait in the order of the fairness rule. When the stage's processor is
-/// free and the array has room, the processor takes the next request, works for the time of the
-/// cost model, and issues the request. Commands that stop or start platters are not for hosts; they
+/// Requests wait in the order of the fairness rule. When the stage's processor is free and the
+/// array has room, the processor takes the next request. The processor works for the time of the
+/// cost model and then issues the request. With co-operation, a read in question at another host
+/// counts as in flight until the answer. Hosts cannot stop or start platters: such commands
 /// complete at once.
 pub struct Stage {
     regions: Regions,
@@ -37,11 +37,11 @@ pub struct Stage {
     cost: Box<dyn Cost>,
     depth: u32,
     slots: Slots<Slot>,
-    /// The request on the processor, and the end of its processing.
+    /// The request on the processor, with the end of the processing.
     working: Option<(Time, u32)>,
-    /// Time since which the processor is free.
+    /// Earliest time at which the processor can take the next request.
     free: Time,
-    /// Requests with the array.
+    /// Number of requests in flight to the array.
     issued: u32,
     idle_since: Time,
     turns: Turns,
@@ -54,7 +54,7 @@ struct Slot {
     host: Port,
     request: Request,
     submitted: Time,
-    /// Time at which the processor took the request.
+    /// Start of the processing of the request.
     taken: Time,
 }
 
@@ -89,8 +89,8 @@ impl Stage {
         self
     }
 
-    /// Issues the processed requests, and lets the processor take further ones, up to `now`, each
-    /// at its own instant.
+    /// Issues the processed requests, and lets the processor take further requests, up to `now`,
+    /// each at the right instant.
     fn advance(&mut self, now: Time, out: &mut Out) {
         loop {
             if let Some((ready, slot)) = self.working.filter(|&(ready, _)| ready <= now) {
@@ -110,8 +110,7 @@ impl Stage {
                 return;
             };
             let place = &mut self.slots[slot];
-            // The request came earlier and the processor has been free since, or the array has room
-            // only now.
+            // Either the request came while the processor was free, or the array has room only now.
             place.taken = self.free.max(place.submitted);
             assert!(
                 place.taken >= place.submitted,
@@ -123,7 +122,7 @@ impl Stage {
         }
     }
 
-    /// Processing ends: the request goes to a host that has the data, or down.
+    /// Ends the processing of a request. The request goes to a host with the data, or down.
     fn take(&mut self, now: Time, slot: u32, out: &mut Out) {
         let Slot {
             host,
@@ -157,7 +156,7 @@ impl Stage {
         );
     }
 
-    /// Continues the reads whose questions end by `now`.
+    /// Continues the reads with an answer by `now`.
     fn go_on(&mut self, now: Time, out: &mut Out) {
         while let Some(outcome) = self
             .cooperation
@@ -178,8 +177,8 @@ impl Stage {
         }
     }
 
-    /// A request has ended with `completion`, below or at a host; the processor's time lies
-    /// between.
+    /// Ends a request with `completion` from below or from a host. The time of the processor is
+    /// added to the overhead.
     fn end(&mut self, now: Time, slot: u32, completion: Completion, out: &mut Out) {
         let Slot {
             host,

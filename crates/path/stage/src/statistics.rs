@@ -12,10 +12,11 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    /// Counts an issued request with its waiting time and its cost.
+    /// Counts an issued request with the waiting time and the cost.
     pub(crate) fn passed(&mut self, waited: Duration, cost: Duration) {
         self.requests += 1;
-        // Many wait at a time: their sum may exceed what can be counted.
+        // Many requests wait at a time, so the sum of the waits may exceed the range of the
+        // counter.
         self.waited = self.waited.saturating_add(waited);
         self.waited_max = self.waited_max.max(waited);
         self.busy += cost;

@@ -13,20 +13,20 @@ pub(crate) struct Turns {
     next: usize,
 }
 
-/// The last PULL of a host.
+/// State of the last PULL to a host.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asked {
-    /// Requested sectors that the host has not written.
+    /// Requested sectors not yet written by the host.
     left: Sectors,
-    /// True if the host was skipped since.
+    /// True if the host was skipped since the PULL.
     passed: bool,
 }
 
 impl Turns {
-    /// The next of `hosts` hosts, which is asked for `sectors`.
+    /// Returns the next of `hosts` hosts, and records a PULL of `sectors` to the host.
     pub(crate) fn next(&mut self, hosts: usize, sectors: Sectors) -> Port {
         self.hosts.resize(hosts, Asked::default());
-        // After all hosts were skipped, they are asked again.
+        // If all hosts were skipped, all hosts are asked again.
         for _ in 0..hosts {
             let asked = &mut self.hosts[self.next];
             if asked.left == Sectors::ZERO || asked.passed {
@@ -49,7 +49,7 @@ impl Turns {
         Port::of(host)
     }
 
-    /// A host has written.
+    /// Records a write of a host.
     pub(crate) fn wrote(&mut self, host: Port, sectors: Sectors) {
         if let Some(asked) = self.hosts.get_mut(host.index()) {
             asked.left = Sectors(asked.left.0.saturating_sub(sectors.0));

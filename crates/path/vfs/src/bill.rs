@@ -1,14 +1,14 @@
-//! What calls cost in requests to the device.
+//! Cost of calls in requests to the device.
 //!
-//! A read is charged to the call that had it made. Data that are written back are
-//! charged to writes; a page of metadata to the call that made it dirty first since
-//! it was last written, in its share of the request; the log to the calls whose
-//! changes are in it, by their number.
+//! A read is charged to its call. A write-back of data is charged to writes. A request for metadata
+//! pages is charged in equal shares: for each page, to the call of its first change since its last
+//! write. A write to the log is charged to the calls with changes in the log, in proportion to
+//! their changes.
 
 use fullstroke_programs::CallKind;
 use std::collections::BTreeMap;
 
-/// Requests, of which a call has shares.
+/// Number of requests. A call may have a share of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cost {
     pub reads: f64,
@@ -20,11 +20,11 @@ pub(crate) struct Cost {
 pub(crate) struct Bill {
     costs: [Cost; CallKind::ALL.len()],
     calls: [u64; CallKind::ALL.len()],
-    /// Who made a page of metadata dirty.
+    /// For each dirty metadata page, the kind of call of its first change.
     dirtied: BTreeMap<u64, CallKind>,
-    /// Changes by kind since the last transaction was closed.
+    /// Number of changes by kind since the last transaction was closed.
     changes: [u64; CallKind::ALL.len()],
-    /// The same of the one that is being written to the log.
+    /// Number of changes by kind in the transaction on its way to the log.
     logged: [u64; CallKind::ALL.len()],
 }
 
@@ -33,27 +33,27 @@ impl Bill {
         self.costs[kind as usize]
     }
 
-    /// Calls of a kind that were made.
+    /// Returns the number of calls of a kind.
     pub fn calls(&self, kind: CallKind) -> u64 {
         self.calls[kind as usize]
     }
 
-    /// A call is made.
+    /// Counts a call.
     pub fn call(&mut self, kind: CallKind) {
         self.calls[kind as usize] += 1;
     }
 
-    /// A request that reads for a call of a kind.
+    /// Counts a read request for a call of this kind.
     pub fn read(&mut self, kind: CallKind) {
         self.costs[kind as usize].reads += 1.0;
     }
 
-    /// A request that writes.
+    /// Counts a write request.
     pub fn write(&mut self, kind: CallKind) {
         self.costs[kind as usize].writes += 1.0;
     }
 
-    /// Metadata pages of the device are written with one request.
+    /// Counts one write request for metadata pages.
     pub fn write_metadata(&mut self, first: u64, pages: u64) {
         for page in first..first + pages {
             let kind = self.dirtied.remove(&page).unwrap_or(CallKind::Write);
@@ -61,19 +61,19 @@ impl Bill {
         }
     }
 
-    /// A call changes a page of metadata.
+    /// Records a change of a metadata page by a call.
     pub fn dirty(&mut self, page: u64, kind: CallKind) {
         self.dirtied.entry(page).or_insert(kind);
         self.changes[kind as usize] += 1;
     }
 
-    /// A page need not be written any more.
+    /// Forgets a page without a write.
     pub fn forget(&mut self, page: u64) {
         self.dirtied.remove(&page);
     }
 
-    /// A transaction is closed: what follows is charged to those in it, or, if nobody
-    /// is, to `kind`.
+    /// Closes a transaction. Later writes of the log are charged to the calls in the transaction,
+    /// or to `kind` if there are none.
     pub fn close_transaction(&mut self, kind: CallKind) {
         self.logged = std::mem::take(&mut self.changes);
         if self.logged.iter().all(|&changes| changes == 0) {
@@ -81,7 +81,7 @@ impl Bill {
         }
     }
 
-    /// The log is written.
+    /// Counts a write to the log.
     pub fn write_log(&mut self) {
         let all: u64 = self.logged.iter().sum();
         debug_assert!(all > 0, "the log is written for no call");

@@ -1,6 +1,6 @@
-//! Calls: what the file system says of them at once, and the steps that follow.
+//! Calls: the immediate answer of the file system, and the later steps.
 //!
-//! Names and lengths change when a call is made; what it has to wait for comes after.
+//! Names and lengths change at once when a call is made. The waits of the call follow.
 
 use crate::kernel::{Kernel, PAGE_SECTORS};
 use crate::open::OpenFile;
@@ -14,8 +14,8 @@ use fullstroke_units::{Bytes, SECTOR_BYTES, Time};
 const PAGE_BYTES: u64 = PAGE_SECTORS * SECTOR_BYTES;
 
 impl Kernel {
-    /// A process makes a call: its thread goes through what follows, and is among the
-    /// ended when it is over. Answers its kind.
+    /// Begins a call of a process. The thread of the process carries out the steps, and joins the
+    /// list `ended` after the last step. Returns the kind of the call.
     pub fn begin(&mut self, now: Time, process: u32, call: &Call<'_>) -> CallKind {
         let mut kind = call.kind();
         let thread = process;
@@ -92,12 +92,12 @@ impl Kernel {
         self.threads[thread].tasks.extend(tasks);
     }
 
-    /// Whether the device is the only file, and has no names.
+    /// True if the device is the only file and has no names.
     fn has_no_names(&self) -> bool {
         self.fs.root() == Object::DEVICE
     }
 
-    /// What a path leads to.
+    /// Returns the object of a path.
     fn find(&mut self, caller: Caller, thread: u32, path: &str) -> Result<Object, CallError> {
         if self.has_no_names() {
             return self.find_only(path);
@@ -111,7 +111,7 @@ impl Kernel {
         path::find(&mut *self.fs, caller, path, &mut self.touches)
     }
 
-    /// The first name that programs use is the device's.
+    /// On a device without names, the first name in use stands for the device.
     fn find_only(&mut self, path: &str) -> Result<Object, CallError> {
         let name = self.only_name.get_or_insert_with(|| path.to_owned());
         if name == path {
@@ -121,7 +121,7 @@ impl Kernel {
         }
     }
 
-    /// Does something to a name in the directory that a path leads to.
+    /// Carries out an action on a name in the directory of a path.
     fn named(
         &mut self,
         caller: Caller,
@@ -206,11 +206,11 @@ impl Kernel {
         Ok(0)
     }
 
-    /// What a process has open when it is over is closed.
+    /// Closes all open files of a process at its end.
     pub fn close_all(&mut self, now: Time, process: u32) {
         let caller = self.caller(now, process);
         while let Some(fd) = self.files.first_of(process) {
-            // What cannot be given back to a full file system stays set aside.
+            // On a full file system, a reservation that cannot be returned stays.
             let _ = self.close(caller, process, fd);
         }
     }
@@ -298,6 +298,8 @@ impl Kernel {
                 bytes,
                 write: true,
             };
+            // Cached dirty pages are written first and dropped. Otherwise their later write-back
+            // would overwrite the newer data of the direct write.
             self.push(
                 process,
                 [
@@ -376,7 +378,7 @@ impl Kernel {
         Ok(0)
     }
 
-    /// An object is no more: nothing of it is wanted.
+    /// Removes an object: its dirty pages are not written.
     fn forget(&mut self, thread: u32, gone: Object) {
         self.writers.remove(&gone);
         self.push(thread, [Task::Discard(gone, 0)]);
@@ -411,7 +413,7 @@ impl Kernel {
         Ok(0)
     }
 
-    /// All pages of a directory are read.
+    /// Lists a directory and reads all its pages.
     fn list(&mut self, caller: Caller, thread: u32, path: &str) -> Result<u64, CallError> {
         let object = self.find(caller, thread, path)?;
         let entries = self.fs.entries(object)?.len() as u64;
@@ -430,7 +432,7 @@ impl Kernel {
     }
 }
 
-/// The pages of which some bytes have any.
+/// Returns the pages around the bytes.
 fn pages_of(object: Object, offset: u64, bytes: u64) -> Run {
     let first = offset / PAGE_BYTES;
     Run::new(object, first, (offset + bytes).div_ceil(PAGE_BYTES) - first)

@@ -9,45 +9,44 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The file system that a host's programs work on; the keys that are not its kind's.
+/// The file system of a host's programs; the common keys of all kinds of file systems.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilesKeys {
-    /// Which file system.
+    /// Kind of the file system.
     pub kind: String,
-    /// How much of the device it has, from the beginning; all of it unless said.
+    /// Size of the file system, from the beginning of the device. Default: the whole device.
     #[serde(default)]
     pub size: Option<Bytes>,
-    /// How it was used before; not at all unless said.
+    /// Profile of earlier use. Default: a new file system.
     #[serde(default)]
     pub age: Option<String>,
-    /// Whether files keep off blocks that hold sectors of two tracks of the drive below,
-    /// and what is set aside for one ends with a track (Qian & Wang, section 4.2); not
-    /// unless said. With ext2 and ext4; only ext2's pre-allocation takes whole tracks.
-    /// The tracks are those of `tracks` in `[volume]`, or the drive's own; drives one
-    /// behind the other and copies have tracks too, stripes have none.
+    /// Avoids blocks with sectors of two tracks of the drive below, and ends reserved ranges of a
+    /// file with a track (Qian & Wang, section 4.2). Default: no alignment. Available for ext2 and
+    /// ext4; only the pre-allocation of ext2 takes whole tracks. The tracks are those of `tracks`
+    /// in `[volume]`, or those of the drive. Drives one behind the other and copies have tracks
+    /// too; stripes have none.
     #[serde(default)]
     pub align: Option<Align>,
-    /// Whether a window of read-ahead ends where a track does; above stripes, in the row
-    /// of chunks in which the longest does of the members' tracks that the window is on.
-    /// As `align` unless said.
+    /// True to end a window of read-ahead at the end of a track. Above stripes, the window ends in
+    /// the row of chunks at the end of the longest of the members' tracks. Default: true if `align`
+    /// is set.
     #[serde(default)]
     pub align_read_ahead: Option<bool>,
-    /// Whether the device's own cache is flushed where the order of writes or an
-    /// fsync needs it (the mount option of that name). true unless said.
+    /// True to flush the device's cache where the order of writes or an fsync needs a flush (mount
+    /// option `barrier`). Default true.
     #[serde(default = "yes")]
     pub barrier: bool,
-    /// Time of the processor that each call takes, whatever else it waits for. 1us
-    /// unless said, which is assumed.
+    /// Processor time of each call, in addition to waits. Default 1us (assumed).
     #[serde(default = "call_cost")]
     pub call_cost: Duration,
-    /// Millions of bytes a second at which data are copied between memory and
-    /// programs. 5000 unless said, which is assumed.
+    /// Rate of copies between memory and programs, in 10^6 bytes per second. Default 5000
+    /// (assumed).
     #[serde(default = "copy_rate")]
     pub copy_mb_per_s: f64,
 }
 
-/// What files are aligned to.
+/// Boundaries for the alignment of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Align {
@@ -67,45 +66,45 @@ fn copy_rate() -> f64 {
     5000.0
 }
 
-/// How disks of guests are files of a host, in `[shared.files]`; beside these it has the keys
-/// of `[host.files]` but those that are of programs or of tracks.
+/// Guests' disks as files of a host, in `[shared.files]`. The table also accepts the keys of
+/// `[host.files]`, except the keys for programs and for tracks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskKeys {
-    /// How guests' requests reach the files: "none", past the page cache, as files opened with
-    /// O_DIRECT are; or "writeback", through it, as a loop device does. "none" unless said.
+    /// Path of guests' requests to the files. "none" bypasses the page cache, as with O_DIRECT.
+    /// "writeback" uses the page cache, as a loop device does. Default "none".
     #[serde(default)]
     pub cache: DiskCache,
-    /// Whether files have all their pages from the beginning, "full", or get each when it is
-    /// written first, "off". "full" unless said.
+    /// Time of the allocation of pages: "full" for all pages at the beginning, "off" for each page
+    /// at its first write. Default "full".
     #[serde(default)]
     pub preallocation: Preallocation,
 }
 
-/// How requests reach a file that is a disk.
+/// Path of requests to a disk's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DiskCache {
-    /// Past the page cache.
+    /// Bypasses the page cache.
     #[default]
     None,
-    /// Through it.
+    /// Uses the page cache.
     Writeback,
 }
 
-/// When a file that is a disk gets its pages.
+/// Time of the allocation of pages of a disk's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Preallocation {
-    /// All before the run begins.
+    /// All pages before the run begins.
     #[default]
     Full,
-    /// Each when it is written first.
+    /// Each page at its first write.
     Off,
 }
 
 impl DiskKeys {
-    /// Keys of `[host.files]` that mean nothing to disks that are files, and why.
+    /// Keys of `[host.files]` without meaning for disks in files, each with the reason.
     pub const WITHOUT: [(&'static str, &'static str); 4] = [
         (
             "align",
@@ -125,10 +124,11 @@ impl DiskKeys {
         ),
     ];
 
-    /// Reads a `[shared.files]` table: its keys, and those of the file system.
+    /// Reads a `[shared.files]` table: its own keys and the keys of the file system.
     ///
     /// # Errors
-    /// As [`FilesConfig::read`]; a key without meaning here; a file system without names.
+    /// The errors of [`FilesConfig::read`], a key without meaning here, or a file system without
+    /// names.
     pub fn read(table: &Keys) -> Result<(DiskKeys, FilesConfig), ConfigError> {
         if let Some((key, message)) = DiskKeys::WITHOUT
             .into_iter()
@@ -151,19 +151,19 @@ impl DiskKeys {
     }
 }
 
-/// What a host's programs work on.
+/// The file system of a host's programs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilesConfig {
     keys: FilesKeys,
-    /// The file system's own keys.
+    /// Keys of this kind of file system.
     own: Keys,
 }
 
 impl FilesConfig {
-    /// Reads a `[host.files]` table: its keys, and those of the file system.
+    /// Reads a `[host.files]` table: its own keys and the keys of the file system.
     ///
     /// # Errors
-    /// A key that neither has, an unknown file system or profile, a rate that is none.
+    /// An unknown key, an unknown file system or profile, or an impossible rate.
     pub fn read(table: &Keys) -> Result<FilesConfig, ConfigError> {
         let known = known_keys(&schema_of::<FilesKeys>());
         let (keys, own): (Keys, Keys) = table
@@ -196,20 +196,21 @@ impl FilesConfig {
         Ok(FilesConfig { keys, own })
     }
 
-    /// Whether the file system keeps to tracks.
+    /// True if the file system aligns files to tracks.
     pub fn aligns(&self) -> bool {
         self.keys.align.is_some()
     }
 
-    /// Whether windows of read-ahead do.
+    /// True if windows of read-ahead end with tracks.
     pub fn aligns_read_ahead(&self) -> bool {
         self.keys.align_read_ahead.unwrap_or(self.aligns())
     }
 
-    /// The file system on `site`; if `aged`, as the keys say.
+    /// Returns the file system on `site`. With `aged`, the file system is aged by the profile of
+    /// the keys.
     ///
     /// # Errors
-    /// A site that is too small for it, at `size` or at one of its own keys.
+    /// A site without enough space, at the key `size` or at a key of the file system.
     pub(crate) fn build(
         &self,
         site: &Site,

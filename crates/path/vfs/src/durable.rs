@@ -1,4 +1,4 @@
-//! fsync, sync and the journal: what has to be written, and in which order.
+//! fsync, sync and the journal: the necessary writes and their order.
 
 use crate::kernel::Kernel;
 use crate::task::{Owner, Task, Waits};
@@ -8,9 +8,9 @@ use fullstroke_memory::Answer;
 use fullstroke_units::Time;
 
 impl Kernel {
-    /// The file system says what makes a file, or everything, durable; it becomes
-    /// steps of the thread. One at a time writes to the log: whoever comes meanwhile
-    /// waits, and finds most of it done.
+    /// Makes a file or everything durable. The plan of the file system becomes steps of the thread.
+    /// Only one thread at a time writes to the log. Other threads wait, and then find most of the
+    /// work done.
     pub fn make_durable(&mut self, now: Time, thread: u32, object: Option<Object>) -> Answer {
         let journals = self.fs.holds_metadata();
         if journals && self.log.busy.is_some() {
@@ -41,7 +41,7 @@ impl Kernel {
         Answer::Done
     }
 
-    /// What has been planned becomes steps.
+    /// Turns the plan into steps.
     fn follow_plan(&mut self, thread: u32, is_fsync: bool) {
         let plan = std::mem::take(&mut self.plan);
         let closed = self.log.transaction;
@@ -64,6 +64,7 @@ impl Kernel {
         let flushed = plan.log.last().is_some_and(|last| last.barrier);
         let steps = &mut self.threads[thread].tasks;
         steps.push_back(Task::Settle);
+        // A last log write with a barrier has flushed the device's cache already.
         if is_fsync && self.settings.barrier && !flushed {
             steps.extend([
                 Task::Issue(Operation::Flush, Extent::default(), false),
@@ -72,6 +73,8 @@ impl Kernel {
         }
         if self.log.busy == Some(thread) {
             steps.push_back(Task::LeaveLog);
+        // Metadata goes to its place only after the log is complete. A crash then finds the old
+        // page or the whole transaction.
         }
         steps.extend(
             plan.released
@@ -92,6 +95,8 @@ impl Kernel {
         if !write.barrier {
             steps.push_back(Task::Issue(Operation::Write, extent, false));
             return;
+        // The commit record must follow all other parts of the log on the medium. Otherwise a crash
+        // could leave a valid commit record for an incomplete transaction.
         }
         steps.push_back(Task::Settle);
         if self.settings.barrier {
@@ -106,7 +111,7 @@ impl Kernel {
         ]);
     }
 
-    /// Whoever waits for the log goes on.
+    /// Frees the log and wakes all waiting threads.
     pub fn leave_log(&mut self) {
         let left = self.log.busy.take();
         assert!(left.is_some(), "the log is left, and nobody is in it");
@@ -121,7 +126,7 @@ impl Kernel {
         }
     }
 
-    /// When the journal wants to write its running transaction.
+    /// Returns the time of the journal's next write of its running transaction.
     pub fn next_commit(&self) -> Time {
         if self.log.committing || self.log.busy.is_some() {
             Time::NEVER
@@ -130,7 +135,7 @@ impl Kernel {
         }
     }
 
-    /// The journal writes its running transaction, if it is due.
+    /// Begins to write the running transaction of the journal, if it is due.
     pub fn commit_if_due(&mut self, now: Time) {
         if self.next_commit() <= now {
             let thread = self.threads.add(Owner::Journal);

@@ -1,6 +1,6 @@
-//! The node of a host whose guests have files for disks (*Pro-active storage systems*,
-//! 2012, section 4.2.3): what a guest asks of its disk becomes what the host asks of its
-//! file system, which has metadata to read and to write of its own.
+//! The node of a host with files as disks of guests (*Pro-active storage systems*, 2012, section
+//! 4.2.3). A request of a guest to its disk becomes requests of the host to its file system, with
+//! reads and writes of the host's own metadata.
 
 use crate::config::{DiskCache, DiskKeys, FilesConfig, Preallocation};
 use crate::kernel::{Kernel, PAGE_SECTORS};
@@ -16,54 +16,53 @@ use fullstroke_memory::{Access, Cache, FileId, PAGE_BYTES, Run};
 use fullstroke_programs::Laid;
 use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors, Time};
 
-/// A guest's disk, before it is a file.
+/// A guest's disk, before its file exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// Whose it is; the file is called so.
+    /// Name of the guest; the file has the same name.
     pub name: String,
-    /// Its first address among those of all.
+    /// First address in the space of all disks.
     pub start: Lbn,
-    /// How many it has.
+    /// Number of sectors.
     pub sectors: Sectors,
 }
 
-/// What the files of disks are made with.
+/// Parameters for the files of disks.
 pub struct Backing<'a> {
     /// The file system.
     pub files: &'a FilesConfig,
-    /// How disks are files of it.
+    /// Keys for disks in files.
     pub keys: &'a DiskKeys,
-    /// The page cache, empty.
+    /// The page cache; must be empty.
     pub cache: Cache,
-    /// Where the file system is made.
+    /// Place of the file system.
     pub site: Site,
-    /// Whether it is aged, if its keys say so, and files get their pages: what is made to see
-    /// whether it can be need not.
+    /// True to age the file system by its keys and to allocate the pages of files. A file system
+    /// for a mere check of the configuration needs neither.
     pub aged: bool,
 }
 
-/// Disks that are files: one upper port, with the addresses of all disks one behind the
-/// other; one lower port, the device of the file system.
+/// Disks in files. The upper port has the addresses of all disks one after another; the lower port
+/// is the device of the file system.
 ///
 /// - **Events in**: `submit`, `completed`, `noticed`, `wake`.
-/// - **Effects out**: `issue` to the one member, `complete`, notice to who owns what
-///   lies there.
+/// - **Effects out**: `issue` to the only member, `complete`, and notices to the owner of an
+///   address.
 ///
-/// A read or write goes past the page cache or through it, as the keys say; forced, it ends
-/// when what makes the file durable has been done. A flush is an fsync of the file. What is
-/// discarded stays allocated. What could not be written back is told by the next flush of
-/// that disk.
+/// A read or write bypasses the page cache or uses it, as the keys say. A write with FUA ends when
+/// the file is durable. A flush is an fsync of the file. Discarded sectors stay allocated. The next
+/// flush of a disk reports its failed write-backs.
 pub struct FileBacked {
     kernel: Kernel,
     disks: Vec<OpenDisk>,
     buffered: bool,
-    /// Where files lie on the device.
+    /// Places of the files on the device.
     places: Places,
-    /// Whether they may lie elsewhere, or more of them somewhere, since these were noted.
+    /// True if files may have new pages or new places since `places` was built.
     grown: bool,
-    /// Whether files grow at all.
+    /// True if files can get new pages during the run.
     grows: bool,
-    /// Requests that have not ended.
+    /// Number of requests in flight.
     held: u32,
     idle_since: Time,
 }
@@ -74,16 +73,16 @@ struct OpenDisk {
     sectors: Sectors,
     object: Object,
     file: FileId,
-    /// Of how many failures of its write-back its guest has been told.
+    /// Number of write-back failures reported to the guest.
     told: u64,
 }
 
 impl FileBacked {
-    /// A new file system with a file for each of `disks`, which are in ascending order.
+    /// Returns a new file system with a file for each of `disks`. `disks` must be in ascending
+    /// order.
     ///
     /// # Errors
-    /// A device that is too small for the file system, at its key; disks that do not
-    /// fit, at ``.
+    /// A device without enough space for the file system, at the key, or for the disks, at ``.
     pub fn new(disks: Vec<Disk>, backing: Backing<'_>) -> Result<FileBacked, ConfigError> {
         let Backing {
             files,
@@ -156,8 +155,8 @@ impl FileBacked {
         })
     }
 
-    /// The disk that has an extent, and its number. One of what concerns all of a disk begins
-    /// where the disk does.
+    /// Returns the disk around an extent, and its number. A request for a whole disk begins at the
+    /// start of the disk.
     fn disk_of(&self, extent: Extent) -> Option<(usize, OpenDisk)> {
         let behind = self
             .disks
@@ -169,7 +168,7 @@ impl FileBacked {
         within.then_some((number, disk))
     }
 
-    /// The steps of a request.
+    /// Begins the steps of a request.
     fn begin(&mut self, now: Time, thread: u32, disk: OpenDisk, request: &Request) {
         let Request {
             operation,
@@ -205,14 +204,14 @@ impl FileBacked {
                 }
             }
             Operation::Flush => self.kernel.threads[thread].tasks.extend(durable),
-            // A file keeps what it has; platters are not a guest's to stop; and nobody asks
-            // what hosts have of each other where each has a disk of its own.
+            // A file keeps its allocation. A guest cannot stop platters. The operation `Answer`
+            // concerns data that hosts share, and here each guest has its own disk.
             Operation::Discard | Operation::Standby | Operation::Start | Operation::Answer => {}
         }
     }
 
-    /// The steps of a transfer: all past the page cache, or all through it, for what goes either way
-    /// may share pages. What storage has asked for goes on down at once.
+    /// Returns the steps of a transfer. All transfers of a file take the same path, because mixed
+    /// paths could share pages. Data for a PULL is written down at once.
     fn transfer(
         &self,
         disk: OpenDisk,
@@ -248,8 +247,7 @@ impl FileBacked {
         steps.into_iter().flatten()
     }
 
-    /// Everything that can go on does. `last` is what has just come back from below, if that
-    /// is why.
+    /// Carries out all possible steps. `last` is the causing completion from below, if any.
     fn advance(&mut self, now: Time, last: Option<&Completion>, out: &mut Out) {
         loop {
             self.kernel.carry_out(now, out);
@@ -280,7 +278,7 @@ impl FileBacked {
             if disk.told < failures {
                 status = Status::Lost;
             }
-            // Whoever forces one write does not learn from it what became of the others.
+            // A forced write does not report failures of other writes; the flush does.
             if flush {
                 self.disks[number].told = failures;
             }
@@ -296,7 +294,7 @@ impl FileBacked {
         out.complete(done.held_since(submitted, request.id));
     }
 
-    /// Notes where files lie, if that may have changed.
+    /// Updates the places of files, if they may have changed.
     fn note_places(&mut self) {
         if !std::mem::take(&mut self.grown) {
             return;
@@ -311,12 +309,12 @@ impl FileBacked {
             }
         }
         self.places.sort();
-        // What is delayed gets its place later.
+        // Delayed pages get their place later.
         self.grown = self.grows;
     }
 }
 
-/// What the file of a disk is called.
+/// Returns the path of a disk's file.
 fn file_of(name: &str) -> String {
     format!("{name}.img")
 }
@@ -351,8 +349,9 @@ impl Node for FileBacked {
         self.advance(now, None, cx.out);
     }
 
-    /// PULL is heeded here first, and goes on to whoever is above: of addresses, for what is
-    /// newer there; of any, for what is not dirty here. The rest is for whoever is above.
+    /// Handles PULL first and then passes it on to the layer above. A PULL with addresses is passed
+    /// on whole, because the layer above may have newer data. For a PULL without addresses, only
+    /// the remaining number of sectors is passed on. All other notices are passed on.
     fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
         let signal = match notice.signal {
             Signal::Pull { extent, sectors } => {
@@ -384,7 +383,8 @@ impl Node for FileBacked {
         self.places.above(extent, |above| owner(Port::FIRST, above));
     }
 
-    /// Rounds of write-back and of the journal go on for ever; somebody who waits does not.
+    /// The regular work of write-back and the journal never ends, and must not keep a run alive. A
+    /// waiting guest does.
     fn next_wake(&self) -> Wake {
         let at = self.kernel.cache.next_wake().min(self.kernel.next_commit());
         if self.held == 0 {

@@ -1,5 +1,4 @@
-//! What the cache wants read and written becomes requests: the file system says
-//! where it lies.
+//! Requests for the I/O of the page cache. The file system gives the places of the pages.
 
 use crate::kernel::{Flight, Kernel, PAGE_SECTORS};
 use crate::task::{Owner, Task};
@@ -10,8 +9,8 @@ use fullstroke_programs::CallKind;
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors, Time};
 
 impl Kernel {
-    /// The cache wants something read or written. Metadata have their place; pages of
-    /// files are looked for first, which may need metadata that are not in memory.
+    /// Begins I/O for the cache. Metadata pages have a fixed place. The place of file pages is
+    /// looked up first. The look-up may need metadata from the device.
     pub fn begin_io(&mut self, now: Time, io: Io, write: bool, out: &mut Out) {
         if io.run.object == Object::DEVICE {
             self.issue_io(&io, io.run, io.run.first * PAGE_SECTORS, write, out);
@@ -39,7 +38,7 @@ impl Kernel {
             Ok(()) => self.threads[thread]
                 .tasks
                 .push_back(Task::Transfer(io, write)),
-            // There is no room, or the file has gone meanwhile.
+            // The file system is full, or the file has been removed meanwhile.
             Err(_) => {
                 let gone = self.fs.attributes(io.run.object).is_err();
                 let status = if gone { Status::Done } else { Status::Lost };
@@ -49,9 +48,9 @@ impl Kernel {
         self.ready.push_back(thread);
     }
 
-    /// Where windows of read-ahead from `page` of a file on end: at the page in which, or
-    /// behind the one with which, a track ends, or where the file goes on elsewhere. A
-    /// page that has sectors of two tracks is read with the second.
+    /// Returns the ends of read-ahead windows from `page` of a file on. A window ends with the page
+    /// at the end of a track, or where the file continues in another place. A page with sectors of
+    /// two tracks is read with the second track.
     pub fn cuts(&self, object: Object, page: u64) -> Cuts {
         let Some(tracks) = &self.tracks else {
             return Cuts::NONE;
@@ -68,10 +67,10 @@ impl Kernel {
         Cuts::of(std::iter::successors(next(page), |&page| next(page)))
     }
 
-    /// PULL: storage asks for what is dirty. Any of so many sectors, as write-back
-    /// itself would choose; or what belongs at these addresses, for which the dirty
-    /// pages are mapped. Pages that have no address yet are only among any. Answers how
-    /// many sectors are on their way for it.
+    /// Handles PULL: storage asks for dirty data. Without addresses, any dirty sectors are written,
+    /// in the order of write-back. With addresses, the places of all dirty pages are looked up, and
+    /// the pages with these addresses are written. Pages without a place count only for a PULL
+    /// without addresses. Returns the number of sectors on their way.
     pub fn pull(&mut self, now: Time, extent: Option<Extent>, sectors: Sectors) -> Sectors {
         let Some(wanted) = extent else {
             let pages = self
@@ -85,7 +84,7 @@ impl Kernel {
             while page < run.end() {
                 let (pages, start) = self.place_of(run, page);
                 let start = start.map_or(u64::MAX, |start| start.0);
-                // Those of the piece of which any sector is wanted.
+                // The pages of the piece with at least one requested sector.
                 let before = wanted.start.0.saturating_sub(start) / PAGE_SECTORS;
                 let behind = wanted
                     .end()
@@ -103,8 +102,8 @@ impl Kernel {
         Sectors(begun * PAGE_SECTORS)
     }
 
-    /// How many pages of a run lie behind each other from `page` on, and where, if they
-    /// have a place.
+    /// Returns the number of consecutive pages on the device in a run from `page` on, and their
+    /// place, if any.
     fn place_of(&self, run: Run, page: u64) -> (u64, Option<Lbn>) {
         let left = run.end() - page;
         if run.object == Object::DEVICE {
@@ -121,7 +120,7 @@ impl Kernel {
         }
     }
 
-    /// Requests for what the cache wants, piece by piece.
+    /// Issues the requests for an I/O of the cache, piece by piece.
     pub fn transfer(&mut self, now: Time, thread: u32, io: Io, write: bool, out: &mut Out) {
         let mapped = std::mem::take(&mut self.threads[thread].mapped);
         let mut at = io.run.first;
@@ -153,7 +152,7 @@ impl Kernel {
         self.threads[thread].mapped.clear();
     }
 
-    /// Pages that are nowhere on the device are zeros.
+    /// Ends the I/O for pages without a place on the device. Such pages are zeros.
     fn end_unplaced(&mut self, now: Time, io: &Io, pages: std::ops::Range<u64>, write: bool) {
         if !pages.is_empty() {
             let run = Run::new(io.run.object, pages.start, pages.end - pages.start);
@@ -170,8 +169,8 @@ impl Kernel {
         }
     }
 
-    /// Pages that lie behind each other. What is written goes in the pieces that the
-    /// file system makes of it.
+    /// Issues the requests for consecutive pages on the device. A write is split into the clusters
+    /// of the file system.
     fn issue_pieces(
         &mut self,
         io: &Io,
@@ -208,7 +207,7 @@ impl Kernel {
             "{run:?} lies at sector {start}, behind the {} of the device",
             self.capacity
         );
-        // The last page may reach beyond the device.
+        // The last page may extend beyond the end of the device.
         let sectors = (run.pages * PAGE_SECTORS).min(self.capacity.0.saturating_sub(start));
         let asks = io.ticket.map(|ticket| ticket.0 as u32);
         let mut hints = asks.map_or_else(|| self.own(), |thread| self.hints(thread));
@@ -250,7 +249,7 @@ impl Kernel {
         );
     }
 
-    /// A request of a thread's own.
+    /// Issues a request of a thread.
     pub fn issue_own(
         &mut self,
         thread: u32,
@@ -301,8 +300,7 @@ impl Kernel {
         );
     }
 
-    /// Bytes of an object that go past the cache: steps that transfer them from where
-    /// they lie.
+    /// Adds the steps of a transfer without the cache.
     pub fn transfer_directly(
         &mut self,
         now: Time,
@@ -324,6 +322,8 @@ impl Kernel {
                 .fs
                 .read_map(caller, object, pages, &mut mapped, &mut self.touches),
         };
+        // Reads of metadata and the requests must precede the remaining steps of the thread. Those
+        // steps are appended at the end.
         let rest = std::mem::take(&mut self.threads[thread].tasks);
         self.follow_touches(thread);
         let operation = if write {
@@ -352,7 +352,7 @@ impl Kernel {
     }
 }
 
-/// Where those of an object's sectors lie that are in a piece, if it has a place.
+/// Returns the part of a piece with any of the sectors, if the piece has a place.
 fn part_of(piece: &Mapped, sectors: &std::ops::Range<u64>) -> Option<Extent> {
     let Place::Device(start) = piece.place else {
         return None;

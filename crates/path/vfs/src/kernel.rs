@@ -1,5 +1,4 @@
-//! What programs' calls work on: names, open files, page cache, journal, and the
-//! requests that are under way.
+//! State behind programs' calls: names, open files, page cache, journal, and requests in flight.
 
 use crate::bill::Bill;
 use crate::open::OpenFiles;
@@ -12,10 +11,10 @@ use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Sectors of a page.
+/// Number of sectors in a page.
 pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 
-/// What a host does by its keys.
+/// Settings of a host from its keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub barrier: bool,
@@ -24,22 +23,22 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Time of the processor for a call that copies so many bytes.
+    /// Returns the processor time of a call with `copied` bytes.
     pub fn cost(&self, copied: u64) -> Duration {
         self.call_cost + Duration::from_secs_f64(copied as f64 / (self.copy_mb_per_s * 1e6))
     }
 }
 
-/// A request under way, by its number.
+/// Purpose of a request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Flight {
-    /// A piece of what the cache wants.
+    /// A piece of an I/O of the cache.
     Cache { io: IoId, run: Run, write: bool },
-    /// A thread's own.
+    /// A request of a thread.
     Thread(u32),
 }
 
-/// What one process is to the layers below.
+/// Identity of a process for the layers below.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Identity {
     pub process: u32,
@@ -47,7 +46,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Hints for requests.
+    /// Returns hints for requests.
     pub fn hints(self) -> Hints {
         Hints {
             process: self.process,
@@ -57,18 +56,18 @@ impl Identity {
     }
 }
 
-/// Who writes to the log. One transaction at a time is written there.
+/// State of the log. Only one transaction at a time is written to the log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub busy: Option<u32>,
     pub waiting: VecDeque<u32>,
-    /// The number of the running transaction.
+    /// Number of the running transaction.
     pub transaction: u64,
-    /// Whether a thread of the journal's own is at work.
+    /// True if a thread of the journal is running.
     pub committing: bool,
 }
 
-/// Requests to the device, by what they are for.
+/// Number of requests to the device by purpose.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traffic {
     pub data: u64,
@@ -78,32 +77,31 @@ pub(crate) struct Traffic {
     pub flushes: u64,
 }
 
-/// All of it.
+/// The whole state.
 pub(crate) struct Kernel {
     pub fs: Box<dyn FileSystem>,
     pub cache: Cache,
     pub capacity: Sectors,
     pub settings: Settings,
-    /// Tracks with which windows of read-ahead end.
+    /// Tracks for the ends of read-ahead windows.
     pub tracks: Option<Arc<Boundaries>>,
     pub files: OpenFiles,
     pub threads: Threads,
-    /// Threads that go on, in order.
+    /// Runnable threads, in order.
     pub ready: VecDeque<u32>,
-    /// Threads of processes whose calls are over, and of guests whose requests are.
+    /// Threads with ended calls of processes or ended requests of guests.
     pub ended: VecDeque<u32>,
-    /// By process.
+    /// Identities by process.
     pub identities: Vec<Identity>,
     pub flights: Slots<Flight>,
     pub log: Log,
     pub bill: Bill,
     pub traffic: Traffic,
-    /// Pages of metadata that must not be written in place yet, and the transaction
-    /// that they are in.
+    /// Metadata pages held back from their places, with the transaction of each.
     pub held: BTreeMap<u64, u64>,
-    /// Which workload has written to an object last.
+    /// For each object, the workload of the last write.
     pub writers: BTreeMap<Object, u16>,
-    /// The one name of a file system without names.
+    /// The only name in a file system without names.
     pub only_name: Option<String>,
     pub todo: CacheOut,
     pub spare: CacheOut,
@@ -145,7 +143,7 @@ impl Kernel {
         }
     }
 
-    /// One more process; its thread has its number.
+    /// Adds a process. Its thread has the same number.
     pub fn add_process(&mut self, identity: Identity) {
         let number = self.identities.len() as u32;
         self.identities.push(identity);
@@ -153,7 +151,7 @@ impl Kernel {
         assert_eq!(thread, number, "processes come before all others");
     }
 
-    /// Who a thread is to the file system.
+    /// Returns the identity of a thread for the file system.
     pub fn caller(&self, now: Time, thread: u32) -> Caller {
         Caller {
             now,
@@ -161,7 +159,8 @@ impl Kernel {
         }
     }
 
-    /// What nobody asked for is no process's, and the first program's.
+    /// Returns hints for requests without a process. They have no process and the workload of the
+    /// first program.
     pub fn own(&self) -> Hints {
         let workload = self.identities.first().map_or(0, |first| first.workload);
         Identity {
@@ -171,7 +170,7 @@ impl Kernel {
         .hints()
     }
 
-    /// Hints for requests of a thread.
+    /// Returns hints for requests of a thread.
     pub fn hints(&self, thread: u32) -> Hints {
         match self.threads[thread].owner {
             Owner::Process(number) => self.identities[number as usize].hints(),
@@ -184,23 +183,23 @@ impl Kernel {
         }
     }
 
-    /// The request that those of a thread serve.
+    /// Returns the origin of a thread's requests: the request of the guest.
     pub fn origin(&self, thread: u32) -> u64 {
         match self.threads[thread].owner {
             Owner::Guest(Guest { request, .. }) => request.origin,
-            // Those of programs are numbered as they leave.
+            // Requests of programs get their numbers when they leave the node.
             Owner::Process(_) | Owner::Cache | Owner::Journal => Request::BACKGROUND,
         }
     }
 
-    /// What an operation did to metadata becomes steps of a thread.
+    /// Turns the metadata accesses of an operation into steps of a thread.
     pub fn follow_touches(&mut self, thread: u32) {
         let holds = self.fs.holds_metadata();
         let kind = self.threads[thread].kind;
         for &touch in self.touches.list() {
             let tasks = &mut self.threads[thread].tasks;
             match touch {
-                // What is held back has not left memory.
+                // A page that is held back is still in memory.
                 Touch::Read(page) if self.held.contains_key(&page) => {}
                 Touch::Read(page) => tasks.push_back(Task::ReadPage(page)),
                 Touch::Dirty(page) | Touch::Fresh(page) => {

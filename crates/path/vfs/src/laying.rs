@@ -1,4 +1,4 @@
-//! Files that are there before programs begin.
+//! Creation of files before programs begin.
 
 use fullstroke_files::script::{Player, Step};
 use fullstroke_files::{Caller, FileError, FileSystem, Touches, path};
@@ -6,20 +6,19 @@ use fullstroke_programs::Laid;
 use fullstroke_units::Time;
 use std::collections::BTreeMap;
 
-/// Lays files out, in their order, and the directories on the way. What is there
-/// already and long enough stays.
+/// Creates files in order, with the directories on their paths. A file of sufficient length stays.
 pub(crate) fn lay_out(fs: &mut dyn FileSystem, files: &[Laid]) -> Result<(), FileError> {
     if fs.entries(fs.root()).is_err() {
         return lay_on_device(fs, files);
     }
     let steps = steps(fs, files);
-    // One player, which knows at the end what has no place yet.
+    // A single player for all steps, because its final sync must know all pages without a place.
     let mut player = Player::new(fs, Time::ZERO);
     steps.iter().try_for_each(|step| player.play(step))?;
     player.play(&Step::Sync)
 }
 
-/// What is to be done for files that are not there, or not long enough.
+/// Returns the steps for missing and for short files.
 fn steps(fs: &mut dyn FileSystem, files: &[Laid]) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut made: BTreeMap<String, u64> = BTreeMap::new();
@@ -50,7 +49,7 @@ fn steps(fs: &mut dyn FileSystem, files: &[Laid]) -> Vec<Step> {
     steps
 }
 
-/// The device is the only file, and as long as it is.
+/// Checks the files for a device as the only file. Its length is fixed.
 fn lay_on_device(fs: &dyn FileSystem, files: &[Laid]) -> Result<(), FileError> {
     let Some(first) = files.first() else {
         return Ok(());
@@ -71,7 +70,7 @@ fn lay_on_device(fs: &dyn FileSystem, files: &[Laid]) -> Result<(), FileError> {
     }
 }
 
-/// How long an object is, if it is there.
+/// Returns the length of an object, if it exists.
 fn length(fs: &mut dyn FileSystem, path: &str) -> Option<u64> {
     let at = path::find(fs, Caller::default(), path, &mut Touches::new()).ok()?;
     fs.attributes(at).ok().map(|attributes| attributes.bytes.0)

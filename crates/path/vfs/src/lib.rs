@@ -1,24 +1,24 @@
-//! File operations carried out: what the kernel's virtual file system switch, its page
-//! cache and a journal make of programs' calls.
+//! Simulation of file operations: the virtual file system switch of the kernel, the page cache and
+//! a journal turn calls of programs into requests to a device.
 //!
-//! [`Vfs`] is a node at the top of a machine: programs ask, the file system says where
-//! things lie and which metadata that touches, the page cache says what must be read and
-//! written, and requests to the device come out. [`FileBacked`] is the same without programs:
-//! requests of guests, whose disks are files, come in at its top.
+//! [`Vfs`] is a node at the top of a machine. Programs make calls. The file system gives the places
+//! of data and the necessary metadata. The page cache chooses the pages to read and to write.
+//! Requests to the device result. [`FileBacked`] is a similar node without programs: guests with
+//! disks in files send requests to its top.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `config.rs` | the keys of `[host.files]` and `[shared.files]` |
-//! | `vfs.rs` | the node: processes, and when they go on |
-//! | `file_backed.rs`, `places.rs` | the other node: disks of guests that are files, and whose a place on the device is |
-//! | `laying.rs` | files that are there before programs begin |
-//! | `calls.rs` | what a call does at once, and the steps that follow |
-//! | `task.rs`, `steps.rs` | those steps, and who carries them out |
-//! | `kernel.rs` | what they work on |
+//! | `vfs.rs` | the node for programs: processes, and the times at which they go on |
+//! | `file_backed.rs`, `places.rs` | the node for guests' disks that are files, and the map from device addresses to disks |
+//! | `laying.rs` | creation of files before programs begin |
+//! | `calls.rs` | the immediate effect of a call, and its later steps |
+//! | `task.rs`, `steps.rs` | these steps, and the threads that carry them out |
+//! | `kernel.rs` | the state that the steps change |
 //! | `open.rs` | open files |
-//! | `io.rs` | what the cache wants becomes requests |
+//! | `io.rs` | requests for the I/O of the page cache |
 //! | `durable.rs` | fsync, sync, the journal |
-//! | `bill.rs`, `tally.rs`, `series.rs`, `readings.rs` | what calls cost, how long they took, how much was dirty when, what is told of it |
+//! | `bill.rs`, `tally.rs`, `series.rs`, `readings.rs` | cost of calls, duration of calls, dirty memory over time, readings |
 
 mod bill;
 mod calls;

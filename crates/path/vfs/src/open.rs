@@ -1,4 +1,4 @@
-//! Open files: whose they are, and what becomes of those whose names go first.
+//! Open files: their processes, and files that lose their names while open.
 
 use fullstroke_contract::{Object, Slots};
 use fullstroke_memory::FileId;
@@ -9,31 +9,31 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenFile {
     pub object: Object,
-    /// As the cache knows it.
+    /// Handle of the file in the cache.
     pub file: FileId,
-    /// Where the next byte without a place is.
+    /// Position of the next transfer without a place.
     pub position: u64,
     pub how: How,
-    /// How many failures of its write-back whoever opened it knows of.
+    /// Number of write-back failures reported to the opener.
     pub told: u64,
 }
 
-/// What is open of an object.
+/// State of an object with open files.
 #[derive(Clone, Debug, Default)]
 struct Held {
     opens: u32,
     writers: u32,
-    /// Where its name stands that was to be removed.
+    /// Hidden name of the object, if its removal waits for the last close.
     orphan: Option<(Object, String)>,
 }
 
-/// Who has closed a file, and what follows.
+/// Result of a close.
 #[derive(Clone, Debug)]
 pub(crate) struct Closed {
     pub file: OpenFile,
-    /// Nobody has it open for writing any more, as this one had.
+    /// True if the file is no longer open for writing.
     pub last_writer: bool,
-    /// Its name goes now.
+    /// Hidden name to remove now.
     pub orphan: Option<(Object, String)>,
 }
 
@@ -64,7 +64,7 @@ impl OpenFiles {
         Ok(&mut self.files[*slot])
     }
 
-    /// The same, if it may be written.
+    /// Same as `get`, but returns an error if the file is not open for writing.
     pub fn writable(&mut self, process: u32, fd: Fd) -> Result<&mut OpenFile, CallError> {
         let file = self.get(process, fd)?;
         if file.how.write {
@@ -74,7 +74,7 @@ impl OpenFiles {
         }
     }
 
-    /// The first descriptor of a process that is open.
+    /// Returns the first open descriptor of a process.
     pub fn first_of(&self, process: u32) -> Option<Fd> {
         let mut own = self.by_fd.range((process, Fd(0))..=(process, Fd(u32::MAX)));
         own.next().map(|(&(_, fd), _)| fd)
@@ -114,13 +114,13 @@ impl OpenFiles {
         self.held.contains_key(&object)
     }
 
-    /// A name that a file takes which is open and loses its own.
+    /// Returns a hidden name for an open file in place of its own.
     pub fn hidden_name(&mut self) -> String {
         self.orphans += 1;
         format!(".orphan{}", self.orphans)
     }
 
-    /// A file that is open has a hidden name in `directory` until its last close.
+    /// Records the hidden name of an open file in `directory` until its last close.
     pub fn orphaned(&mut self, object: Object, directory: Object, name: String) {
         if let Some(held) = self.held.get_mut(&object) {
             held.orphan = Some((directory, name));

@@ -1,12 +1,12 @@
-//! Where on a device the bytes of files lie: from the device's addresses back to theirs.
+//! Map from device addresses to addresses in files.
 
 use fullstroke_contract::Extent;
 use fullstroke_files::{Mapped, PAGE_SECTORS, Place};
 
-/// Runs of the device that hold what has an address above it.
+/// Runs of files on the device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
-    /// By their first sector; none overlap.
+    /// Runs by first sector, without overlap.
     runs: Vec<Run>,
 }
 
@@ -18,13 +18,13 @@ struct Run {
 }
 
 impl Places {
-    /// None.
+    /// Removes all runs.
     pub fn clear(&mut self) {
         self.runs.clear();
     }
 
-    /// Adds the pieces of a file whose first sector has address `start` above, and of which
-    /// no more than `sectors` count. [`sort`](Places::sort) comes after the last.
+    /// Adds the pieces of a file. The first sector of the file has the address `start` above; only
+    /// the first `sectors` sectors count. Call [`sort`](Places::sort) after the last file.
     pub fn add(&mut self, start: u64, sectors: u64, pieces: &[Mapped]) {
         let runs = pieces.iter().filter_map(|piece| {
             let Place::Device(device) = piece.place else {
@@ -41,7 +41,7 @@ impl Places {
         self.runs.extend(runs);
     }
 
-    /// All have been added.
+    /// Ends the additions.
     pub fn sort(&mut self) {
         self.runs.sort_unstable_by_key(|run| run.device);
         debug_assert!(
@@ -52,8 +52,8 @@ impl Places {
         );
     }
 
-    /// Tells `each` what addresses above have any of `extent` of the device, in ascending
-    /// order of the device's.
+    /// Calls `each` with the addresses above of all parts of `extent`, in ascending order of device
+    /// addresses.
     pub fn above(&self, extent: Extent, mut each: impl FnMut(Extent)) {
         let (start, end) = (extent.start.0, extent.end().0);
         let first = self
@@ -73,8 +73,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Pieces of random lengths, laid on the device in another order and with gaps: each
-        /// sector of the device leads to the address that lies there, and to no other.
+        /// Pieces of random lengths lie on the device in another order and with gaps. Each sector
+        /// of the device must lead to its own address and to no other.
         #[test]
         fn every_sector_leads_back_to_its_address(
             lengths in prop::collection::vec((1u64..5, 0u64..3, any::<u16>()), 1..12),

@@ -1,4 +1,4 @@
-//! What is told of calls and programs.
+//! Readings of calls and programs.
 
 use crate::kernel::Kernel;
 use crate::tally::{Tally, Times};
@@ -21,7 +21,7 @@ fn told(times: &Times) -> Told {
     }
 }
 
-/// One program's, over `elapsed`.
+/// Returns the readings of one program over `elapsed`.
 pub(crate) fn of_program(
     name: &str,
     program: &dyn Program,
@@ -42,7 +42,7 @@ pub(crate) fn of_program(
     }
 }
 
-/// A host's, over `elapsed`.
+/// Returns the readings of a host over `elapsed`.
 pub(crate) fn of_host(kernel: &Kernel, tally: &Tally, elapsed: Duration) -> HostReadings {
     let operations = CallKind::ALL.into_iter().filter_map(|kind| {
         let calls = kernel.bill.calls(kind);

@@ -2,12 +2,12 @@
 
 use fullstroke_units::{Duration, Time};
 
-/// So many samples are kept at most.
+/// Maximum number of samples.
 const SAMPLES: usize = 256;
-/// The first samples are so far apart.
+/// Distance of the first samples.
 const FIRST_STEP: Duration = Duration::from_millis(10);
 
-/// Samples at equal distances, which double when there are too many.
+/// Samples at equal distances. The distance doubles when there are too many samples.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     step: Duration,

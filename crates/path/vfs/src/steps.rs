@@ -1,4 +1,4 @@
-//! Threads go through their steps, one after another, as far as they can.
+//! Execution of the steps of threads.
 
 use crate::kernel::{Flight, Kernel};
 use crate::task::{Owner, Task, Waits};
@@ -8,7 +8,7 @@ use fullstroke_programs::{CallError, Fd};
 use fullstroke_units::Time;
 
 impl Kernel {
-    /// Everything that can go on at this instant does.
+    /// Carries out all possible steps at this time.
     pub fn carry_out(&mut self, now: Time, out: &mut Out) {
         loop {
             let mut todo = std::mem::replace(&mut self.todo, std::mem::take(&mut self.spare));
@@ -36,7 +36,7 @@ impl Kernel {
         }
     }
 
-    /// The cache has done what a thread waited for.
+    /// Handles the answer of the cache to a waiting thread.
     fn cache_answered(&mut self, thread: u32, status: Status) {
         let waiting = &mut self.threads[thread];
         assert_eq!(
@@ -51,7 +51,7 @@ impl Kernel {
         self.ready.push_back(thread);
     }
 
-    /// The steps of a thread, until it waits or is over.
+    /// Carries out the steps of a thread until it waits or ends.
     fn run(&mut self, now: Time, thread: u32, out: &mut Out) {
         debug_assert_eq!(
             self.threads[thread].waits,
@@ -147,8 +147,8 @@ impl Kernel {
         Answer::Waits
     }
 
-    /// Lets a page be written that was held back until `transaction`. A page that has changed again
-    /// since goes with a later transaction.
+    /// Allows the write of a page held back until `transaction`. If the page has changed again
+    /// since, it stays held back for the later transaction.
     fn release(&mut self, thread: u32, page: u64, transaction: u64) {
         let held = self.held.get(&page);
         if held.is_some_and(|&held| held <= transaction) {
@@ -157,7 +157,8 @@ impl Kernel {
         }
     }
 
-    /// A file whose write-back has failed is durable for nobody who has not heard of it.
+    /// Reports a failed write-back once to each opener of the file: the result of the call becomes
+    /// an error.
     fn tell(&mut self, process: u32, fd: Fd) {
         let Ok(file) = self.files.get(process, fd) else {
             return;
@@ -181,7 +182,7 @@ impl Kernel {
         Answer::Waits
     }
 
-    /// A request has ended.
+    /// Handles the completion of a request.
     pub fn completed(&mut self, now: Time, number: u32, status: Status) {
         match self.flights.take(number) {
             Flight::Cache {

@@ -1,11 +1,11 @@
-//! How often calls were made, and how long they took.
+//! Number and duration of calls.
 
 use fullstroke_programs::CallKind;
 use fullstroke_units::Duration;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
-/// Times of one kind, to three digits.
+/// Durations of one kind, to three digits.
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
     pub count: u64,
@@ -33,7 +33,7 @@ impl Default for Times {
 impl Times {
     pub fn add(&mut self, took: Duration) {
         self.count += 1;
-        // Many calls go on at a time: their sum may exceed what can be counted.
+        // Many calls run at the same time, so that the sum may overflow.
         self.total = self.total.saturating_add(took);
         self.most = self.most.max(took);
         self.nanoseconds
@@ -62,7 +62,7 @@ impl Times {
     }
 }
 
-/// Calls by kind, and transactions by what programs call them.
+/// Calls by kind, and transactions by the program's names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     calls: BTreeMap<CallKind, Times>,
@@ -83,7 +83,7 @@ impl Tally {
         self.transactions.entry(kind).or_default().add(took);
     }
 
-    /// Calls of a kind, if there were any.
+    /// Returns the durations of a kind, if there were such calls.
     pub fn of(&self, kind: CallKind) -> Option<&Times> {
         self.calls.get(&kind)
     }

@@ -1,4 +1,4 @@
-//! What is to be done for a call, step by step, and who does it.
+//! The steps of a call, and the threads that carry them out.
 
 use fullstroke_contract::{Extent, Object, Operation, Request};
 use fullstroke_files::Mapped;
@@ -10,102 +10,105 @@ use std::collections::VecDeque;
 /// One step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Task {
-    /// A page of metadata must be in memory.
+    /// Brings a metadata page into memory.
     ReadPage(u64),
-    /// A page of metadata is changed, and may be written when the cache likes.
+    /// Changes a metadata page; the cache may write the page at any later time.
     DirtyPage(u64),
-    /// A page is no metadata any more.
+    /// Drops a page of former metadata.
     ForgetPage(u64),
-    /// Pages of an object from one on are no longer wanted.
+    /// Drops the pages of an object from one page on.
     Discard(Object, u64),
-    /// Through the cache.
+    /// Reads through the cache.
     Read(FileId, Access),
-    /// Through the cache.
+    /// Writes through the cache.
     Write(FileId, Access),
-    /// What is dirty of an object goes to the device.
+    /// Writes the dirty pages of an object to the device.
     SyncObject(Object),
-    /// What is dirty goes to the device.
+    /// Writes all dirty pages to the device.
     SyncAll,
-    /// A page of metadata goes to the device, if it is dirty.
+    /// Writes a metadata page to the device, if the page is dirty.
     InPlace(u64),
-    /// The file system says what makes a file durable.
+    /// Makes a file durable by the plan of the file system.
     Durable(Object),
-    /// The file system says what makes everything durable.
+    /// Makes everything durable by the plan of the file system.
     Commit,
-    /// A page that was held back until this transaction may be written.
+    /// Allows the write of a page held back until this transaction. The fields are page and
+    /// transaction.
     Release(u64, u64),
-    /// The log is free for others.
+    /// Frees the log for other threads.
     LeaveLog,
-    /// What is cached of a run is on the device; with `drop` it is cached no more.
+    /// Writes the dirty pages of a run to the device; with `drop` also removes the run from the
+    /// cache.
     PassCache { run: Run, drop: bool },
-    /// Bytes of an object go past the cache.
+    /// Transfers bytes of an object without the cache.
     Direct {
         object: Object,
         offset: u64,
         bytes: u64,
         write: bool,
     },
-    /// What was read of a run meanwhile may be old.
+    /// Invalidates pages of a run, because a read meanwhile may have brought old data.
     Invalidate(Run),
-    /// A request to the device; whether it must be on the medium.
+    /// Issues a request to the device. The last field is true for FUA.
     Issue(Operation, Extent, bool),
-    /// All requests of this thread have ended.
+    /// Waits until all requests of this thread have completed.
     Settle,
-    /// Whoever has this open is told that its write-back has failed, if nobody told him yet.
+    /// Reports a failed write-back to the opener of this file, once.
     Tell(Fd),
-    /// What the cache wants, now that it is known where it lies.
+    /// Issues an I/O of the cache after its place has been looked up. The last field is true for a
+    /// write.
     Transfer(Io, bool),
 }
 
-/// Whose work it is.
+/// Owner of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// A process, by its number here.
+    /// A process, by its number in the node.
     Process(u32),
-    /// A guest, whose disk is a file.
+    /// A guest with a disk in a file.
     Guest(Guest),
-    /// The cache, which wants pages read or written.
+    /// The cache, for I/O of pages.
     Cache,
     /// The journal.
     Journal,
 }
 
-/// A request of a guest's.
+/// A request of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Guest {
     pub request: Request,
-    /// When it came.
+    /// Time when the request arrived.
     pub submitted: Time,
 }
 
-/// What it waits for.
+/// Reason for the wait of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
-    /// Nothing.
+    /// The thread does not wait.
     No,
     /// The cache.
     Cache,
-    /// Its requests.
+    /// The requests of the thread.
     Device,
     /// The log.
     Log,
 }
 
-/// Somebody who carries out steps one after another.
+/// A thread with steps in order.
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub owner: Owner,
     pub tasks: VecDeque<Task>,
     pub waits: Waits,
-    /// Requests under way.
+    /// Number of requests in flight.
     pub outstanding: u32,
-    /// What its work is charged to.
+    /// Kind of call charged for the work.
     pub kind: CallKind,
-    /// What the call gives, or why it failed.
+    /// Result of the call.
     pub result: Result<u64, CallError>,
-    /// Bytes that are copied between memory and the program.
+    /// Number of bytes copied between memory and the program.
     pub copied: u64,
-    /// Where the pages of a transfer lie.
+    /// Places of the pages of a transfer.
     pub mapped: Vec<Mapped>,
 }
 
@@ -124,8 +127,8 @@ impl Thread {
     }
 }
 
-/// All who carry out steps. The first are the processes; those that come and go for
-/// the cache are used again.
+/// All threads. The first are the processes. Threads of the cache come and go, and their slots are
+/// used again.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
     all: Vec<Thread>,
@@ -155,7 +158,7 @@ impl Threads {
         }
     }
 
-    /// It is over, and comes no more.
+    /// Removes a thread at its end.
     pub fn remove(&mut self, slot: u32) {
         let thread = &mut self.all[slot as usize];
         assert!(

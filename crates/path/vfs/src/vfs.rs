@@ -1,4 +1,4 @@
-//! The node: programs at the top, requests to the device at the bottom.
+//! The node with programs at the top and requests to the device at the bottom.
 
 use crate::config::FilesConfig;
 use crate::kernel::{Identity, Kernel};
@@ -20,86 +20,86 @@ use std::sync::Arc;
 
 /// A program of a host.
 pub struct Started {
-    /// What it is called in results.
+    /// Name in results.
     pub name: String,
-    /// The file that it was read from, if it was, for errors.
+    /// Path of the program's file, for errors; `None` for a program without a file.
     pub file: Option<String>,
     /// The program.
     pub program: Box<dyn Program>,
-    /// When it begins.
+    /// Start time.
     pub start: Duration,
-    /// Whether the run ends without waiting for it.
+    /// True if the run ends without waiting for the program.
     pub background: bool,
-    /// Its number among the stack's workloads.
+    /// Number among the stack's workloads.
     pub workload: u16,
-    /// Added to the numbers of its processes, which begin at 1.
+    /// Offset of the process numbers; the numbers begin at 1.
     pub first_process: u32,
 }
 
-/// What a host has for its programs.
+/// The resources of a host for its programs.
 pub struct Equipment<'a> {
     /// The file system.
     pub files: &'a FilesConfig,
-    /// The page cache, empty.
+    /// The page cache; must be empty.
     pub cache: Cache,
-    /// Where the file system is made, and which tracks its files keep to.
+    /// Place of the file system, with the tracks for its files.
     pub site: Site,
-    /// Where windows of read-ahead end.
+    /// Boundaries of read-ahead windows.
     pub windows: Option<Arc<Boundaries>>,
-    /// Whether it is aged, if its keys say so: what is made to see whether it can be
-    /// need not be.
+    /// True to age the file system by its keys. A file system for a mere check of the configuration
+    /// need not be aged.
     pub aged: bool,
-    /// What ended before is not counted.
+    /// Calls that end before this time are not counted.
     pub counted_from: Time,
 }
 
 /// Programs above a file system above a page cache.
 ///
 /// - **Events in**: `wake`, `completed`.
-/// - **Effects out**: `issue` to the one member.
+/// - **Effects out**: `issue` to the only member.
 ///
-/// Each process makes one call at a time. A call changes names and lengths at once;
-/// then it goes through what it needs, metadata in memory, pages of the cache, the
-/// journal, one after another, and ends with the processor's time for it.
+/// Each process makes one call at a time. A call changes names and lengths at once. Then the call
+/// carries out its steps one after another: metadata in memory, pages of the cache, the journal.
+/// The call ends with its processor time.
 pub struct Vfs {
     running: Vec<Running>,
     processes: Vec<Process>,
-    /// When each process goes on.
+    /// Times of the next actions of processes.
     alarms: Alarms,
     kernel: Kernel,
     events: Events,
     counted_from: Time,
     /// Calls of all programs.
     tally: Tally,
-    /// Dirty memory in 10^6 bytes.
+    /// Dirty memory over time, in 10^6 bytes.
     dirty: Series,
-    /// What the host is called.
+    /// Name of the host.
     name: String,
 }
 
 struct Running {
     started: Started,
-    /// Its first process here, and how many there are.
+    /// Index of the first process.
     first: u32,
-    /// Processes that have not ended.
+    /// Number of processes alive.
     alive: u32,
-    /// Those that wait until another has gone on.
+    /// Processes waiting for the progress of another process.
     waiting: Vec<u32>,
     tally: Tally,
-    /// When its last process ended.
+    /// Time when the last process ended.
     ended: Time,
 }
 
-/// What a process does at the moment.
+/// State of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It computes, or is about to be asked.
+    /// The process computes, or is about to be asked for its next action.
     Computes,
-    /// A call of this kind is under way, since then.
+    /// A call of this kind is in flight since this time.
     Calls(CallKind, Time),
-    /// It waits for its like.
+    /// The process waits for other processes of the program.
     Waits,
-    /// It waited, and is about to be asked again.
+    /// The process has waited and is about to be asked again.
     Woken,
     Over,
 }
@@ -111,11 +111,10 @@ struct Process {
 }
 
 impl Vfs {
-    /// Programs on a new file system, with the files laid out that they need.
+    /// Returns programs on a new file system with their files.
     ///
     /// # Errors
-    /// A device that is too small for the file system, at its key; files that do not
-    /// fit, at ``.
+    /// A device without enough space for the file system, at the key, or for the files, at ``.
     pub fn new(started: Vec<Started>, equipment: Equipment<'_>) -> Result<Vfs, ConfigError> {
         let Equipment {
             files,
@@ -178,7 +177,7 @@ impl Vfs {
         })
     }
 
-    /// The same, of a host of this name.
+    /// Returns the node with a name for the host.
     #[must_use]
     pub fn called(self, name: &str) -> Vfs {
         Vfs {
@@ -187,12 +186,12 @@ impl Vfs {
         }
     }
 
-    /// The file system, as it is, without the programs.
+    /// Returns the file system in its present state, without the programs.
     pub fn into_file_system(self) -> Box<dyn FileSystem> {
         self.kernel.fs
     }
 
-    /// The first program of this type: for results of its own.
+    /// Returns the first program of this type, for results beyond its report.
     pub fn program<P: Program>(&self) -> Option<&P> {
         let programs = self
             .running
@@ -201,14 +200,14 @@ impl Vfs {
         programs.filter_map(|program| program.downcast_ref()).next()
     }
 
-    /// Whether every program in the foreground has ended.
+    /// True if every program in the foreground has ended.
     fn is_over(&self) -> bool {
         self.running
             .iter()
             .all(|running| running.started.background || running.alive == 0)
     }
 
-    /// Everything that is due happens.
+    /// Carries out all due work.
     fn advance(&mut self, now: Time, out: &mut Out) {
         loop {
             self.kernel.carry_out(now, out);
@@ -226,14 +225,14 @@ impl Vfs {
         }
     }
 
-    /// A call has got all that it waited for; the processor takes its time.
+    /// Ends a call after its last step; the processor time of the call follows.
     fn end_call(&mut self, now: Time, number: u32) {
         let thread = &mut self.kernel.threads[number];
         let result = std::mem::replace(&mut thread.result, Ok(0));
         let ended = now + self.kernel.settings.cost(thread.copied);
         let process = &mut self.processes[number as usize];
         let State::Calls(kind, began) = process.state else {
-            // What it had open was closed as it ended.
+            // The end of a process has closed its open files.
             return;
         };
         let running = &mut self.running[process.program as usize];
@@ -256,7 +255,7 @@ impl Vfs {
         self.alarms.set(number as usize, ended);
     }
 
-    /// A process is asked what it does next.
+    /// Asks a process for its next action.
     fn ask(&mut self, now: Time, number: u32, out: &mut Out) {
         let process = &mut self.processes[number as usize];
         let running = &mut self.running[process.program as usize];
@@ -278,7 +277,8 @@ impl Vfs {
             }
             Next::Compute(time) => {
                 process.state = State::Computes;
-                // A recording may say any span, and a factor multiplies it.
+                // The sum may overflow: a recording may contain any time, and a factor multiplies
+                // the time.
                 alarm = now.capped_add(time);
             }
             Next::Wait => {
@@ -309,8 +309,8 @@ impl Vfs {
         self.wake_those_who_wait(now, number, goes_on, out);
     }
 
-    /// Those of a program who wait are asked again when another has gone on. If all
-    /// that are left wait, nobody ever will.
+    /// Wakes the waiting processes of a program after another process has gone on. If all remaining
+    /// processes wait, none can ever go on, and the run stops with an error.
     fn wake_those_who_wait(&mut self, now: Time, by: u32, goes_on: bool, out: &mut Out) {
         let running = &mut self.running[self.processes[by as usize].program as usize];
         if goes_on {
@@ -329,7 +329,7 @@ impl Vfs {
     }
 }
 
-/// A program's own time at `now`.
+/// Returns a program's own time at `now`.
 fn own_time(now: Time, start: Duration) -> Time {
     Time::ZERO + since(Time::ZERO + start, now)
 }
@@ -347,7 +347,7 @@ impl Node for Vfs {
         self.advance(now, cx.out);
     }
 
-    /// PULL is heeded; nothing else that storage says is.
+    /// Handles PULL. All other notices are ignored.
     fn noticed(&mut self, now: Time, _: Port, notice: Notice, cx: &mut Cx<'_>) {
         if let Signal::Pull { extent, sectors } = notice.signal {
             self.kernel.pull(now, extent, sectors);
@@ -355,8 +355,8 @@ impl Node for Vfs {
         }
     }
 
-    /// What the cache and the journal do by themselves goes on for ever; what
-    /// somebody waits for does not.
+    /// The regular work of the cache and the journal never ends, and must not keep a run alive.
+    /// Work for a process does.
     fn next_wake(&self) -> Wake {
         let own = self.kernel.cache.next_wake().min(self.kernel.next_commit());
         if self.is_over() {
@@ -400,7 +400,7 @@ impl Node for Vfs {
     }
 }
 
-/// From then to `now`, if that is later.
+/// Returns the time from `then` to `now`; 0 if `then` is later.
 fn since(then: Time, now: Time) -> Duration {
     if now > then {
         now.since(then)

@@ -1,5 +1,5 @@
-//! Disks of guests that are files: what is promised to guests, whatever the order of their
-//! requests, of PULL and of failures.
+//! Tests of guests' disks in files: guarantees for every order of requests, with PULL and with
+//! failures.
 
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 const DEVICE: u64 = (64 << 20) / 512;
-/// Sectors of each of two disks; the second begins where the first ends.
+/// Number of sectors of each of two disks. The second disk begins at the end of the first.
 const DISK: u64 = (4 << 20) / 512 + 8;
 
 fn disks(files: &Value, pages: u64) -> FileBacked {
@@ -42,7 +42,7 @@ fn disks(files: &Value, pages: u64) -> FileBacked {
     FileBacked::new(vec![disk("one", 0), disk("two", DISK)], backing).unwrap()
 }
 
-/// What guests know: by sector of all disks, which of their writes it holds.
+/// The guests' view: for each sector of all disks, the number of its write.
 struct Bench {
     node: FileBacked,
     now: Time,
@@ -50,18 +50,18 @@ struct Bench {
     count: u64,
     service_us: Vec<u64>,
     fails: Vec<bool>,
-    /// The newest version that was written, that was answered, and that is on the device.
+    /// Newest version: written, completed, and on the device.
     written: Vec<u32>,
     answered: Vec<u32>,
     durable: Vec<u32>,
-    /// The newest that failed on its way, and that whoever flushed was told of.
+    /// Newest version with a failed write, and newest version with a failure reported by a flush.
     failed: Vec<u32>,
     told: Vec<u32>,
-    /// What requests to the device carry: guests' sectors and their versions.
+    /// Content of requests to the device: guests' sectors and their versions.
     carries: BTreeMap<u64, Vec<(usize, u32)>>,
-    /// Requests of guests, and what had been answered when each came.
+    /// Requests of guests, with the completed versions at the arrival of each.
     asked: BTreeMap<u64, (Request, Vec<u32>, Time)>,
-    /// Where a sector of guests was seen on the device.
+    /// Place on the device of each sector of guests, when it was last seen.
     seen: BTreeMap<usize, u64>,
 }
 
@@ -98,7 +98,7 @@ impl Bench {
         }
     }
 
-    /// Guests' sectors that lie in an extent of the device, and where.
+    /// Returns the guests' sectors in an extent of the device, and records their places.
     fn owned(&mut self, extent: Extent) -> Vec<usize> {
         let mut owned = Vec::new();
         self.node.owners(Port::FIRST, extent, &mut |port, above| {
@@ -190,7 +190,7 @@ impl Bench {
             }
             _ => {}
         }
-        // Of a write that failed itself its guest knows.
+        // The guest knows of the failure of its own write.
         if request.operation == Operation::Write && completion.status != Status::Done {
             for sector in range {
                 self.told[sector] = self.told[sector].max(self.written[sector]);
@@ -198,7 +198,7 @@ impl Bench {
         }
     }
 
-    /// Whether another write of these sectors is under way.
+    /// True if another write of these sectors is in flight.
     fn overlaps(&self, range: &std::ops::Range<usize>) -> bool {
         self.asked.values().any(|(other, ..)| {
             other.operation == Operation::Write
@@ -207,7 +207,7 @@ impl Bench {
         })
     }
 
-    /// The device ends what is due first, or time passes.
+    /// Lets the device complete the next due request, or lets time pass.
     fn advance(&mut self, until: Time) {
         loop {
             let first = self.device.first_key_value().map(|(&key, _)| key);
@@ -249,7 +249,7 @@ impl Bench {
         let id = self.count + (self.asked.len() as u64) * 1_000_000 + self.now.as_nanos() % 999;
         let id = (id..).find(|id| !self.asked.contains_key(id)).unwrap();
         if operation == Operation::Write {
-            // Two writes of a sector at once may end in any order.
+            // Two simultaneous writes of a sector may complete in any order.
             let range = extent.start.0 as usize..extent.end().0 as usize;
             if self.overlaps(&range) {
                 return;
@@ -300,14 +300,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// An extent of one disk.
+/// Returns an extent within one disk.
 fn of_a_disk(at: u64, sectors: u64) -> Extent {
     let end = if at < DISK { DISK } else { 2 * DISK };
     Extent::new(at, sectors.min(end - at))
 }
 
 fn play(bench: &mut Bench, steps: &[Step]) {
-    // It learns where files lie.
+    // The node learns the places of files.
     let notice = Notice::new(Signal::Push(Extent::new(0, 8)));
     bench.call(|node, now, cx| node.noticed(now, Port::FIRST, notice, cx));
     for step in steps {
@@ -380,8 +380,8 @@ fn kinds() -> impl Strategy<Value = (&'static str, &'static str)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Every request is answered once, its parts add up, and what a flush has acknowledged is
-    /// on the device, or its guest was told that it is not.
+    /// Every request completes once, and its parts add up. Data of a completed flush is on the
+    /// device, or the guest was told of the failure.
     #[test]
     fn nothing_is_lost_between_a_guest_and_its_file(
         steps in steps(),

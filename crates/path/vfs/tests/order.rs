@@ -1,4 +1,4 @@
-//! In which order things reach the device: data, log, barrier, metadata in place.
+//! Order of writes to the device: data, log, barrier, metadata in place.
 
 mod common;
 
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Each process makes its calls, one after another.
+/// A program with a list of calls for each process.
 struct Calls {
     each: Vec<Vec<Call<'static>>>,
     at: Vec<usize>,
-    /// What calls gave, by process.
+    /// Results of calls, by process.
     given: std::sync::Arc<std::sync::Mutex<Vec<Result<u64, CallError>>>>,
 }
 
@@ -62,7 +62,7 @@ impl Program for Calls {
     }
 }
 
-/// The same, where the device is the only file.
+/// The same program on a device as the only file.
 struct OnDevice(Calls);
 
 impl Program for OnDevice {
@@ -97,18 +97,18 @@ fn create(path: &'static str, bytes: u64) -> [Call<'static>; 2] {
     ]
 }
 
-/// On a device that says nothing.
+/// Runs on a device without signals.
 fn quiet(vfs: Vfs, serve: impl FnMut(&Request) -> (Duration, Status)) -> (Counters, Vec<Served>) {
     run(vfs, serve, || None)
 }
 
-/// On a device where each request takes a millisecond.
+/// Runs on a device with one millisecond for each request.
 fn on(files: Value, each: Vec<Vec<Call<'static>>>) -> (Counters, Vec<Served>) {
     let vfs = host(files, 1000, 1, Box::new(Calls::new(each)));
     quiet(vfs, |_| (Duration::from_millis(1), Status::Done))
 }
 
-/// Pages of metadata once `path` is there, as the file system itself says.
+/// Returns the metadata pages after the creation of `path`, according to the file system itself.
 fn metadata(kind: &str, path: &str) -> Vec<Range<u64>> {
     let keys = json!({}).as_object().cloned().unwrap();
     let mut fs: Box<dyn FileSystem> = fullstroke_files::make(kind, &keys, &site(1)).unwrap();
@@ -153,7 +153,7 @@ fn an_fsync_with_a_journal_writes_data_then_the_log_then_its_end_behind_a_flush(
         all.iter()
             .filter(|served| served.request.operation == Operation::Write && !is_commit(served))
     };
-    // The pages of the file, together; then the log.
+    // First the pages of the file in one request, then the log.
     let (data, log) = (writes().next().unwrap(), writes().nth(1).unwrap());
     assert_eq!(data.request.extent.sectors.0, 24);
     assert!(data.ended <= log.issued && log.ended <= flush.issued);
@@ -182,7 +182,7 @@ fn metadata_reach_their_place_only_behind_the_transaction_that_they_are_in() {
     }
 }
 
-/// The same, while the device pulls these of its addresses after each event.
+/// Runs with a PULL for these addresses after each event.
 fn pulling(files: Value, calls: Vec<Call<'static>>, extent: Extent) -> Vec<Served> {
     let vfs = host(files, 1000, 1, Box::new(Calls::new(vec![calls])));
     let pull = Signal::Pull {
@@ -245,7 +245,7 @@ fn a_pull_of_addresses_writes_the_dirty_pages_that_belong_there_and_no_others() 
         .concat();
         made.into_iter().chain(reads).collect::<Vec<_>>()
     };
-    // Where the files are: what is written for each of two fsyncs.
+    // The places of the files: the writes of two fsyncs.
     let (_, all) = on(
         json!({ "kind": "ext2" }),
         vec![calls(&[Call::Fsync { fd: FD }])],
@@ -323,7 +323,8 @@ fn windows_end_where_tracks_end_and_a_page_of_two_tracks_goes_with_the_second() 
     let alone = all.iter().filter(|served| {
         tracks.straddles(served.request.extent) && served.request.extent.sectors.0 == 8
     });
-    // A window may end there by its own length; that each track ended with such a page was a fault.
+    // A window may end there because of its own length. In an earlier fault, each track ended with
+    // such a page.
     assert!(
         alone.count() < 4,
         "a page of two tracks is no window of its own"
@@ -361,7 +362,7 @@ fn those_who_fsync_at_once_share_transactions() {
         .find(|operation| operation.kind == "fsync")
         .unwrap();
     assert_eq!(fsync.calls, 8);
-    // The log is charged to those who changed something, not to who asked for it.
+    // The log is charged to the calls with changes, not to the call that caused the write.
     let create = counters.hosts[0]
         .operations
         .iter()
@@ -518,8 +519,8 @@ fn a_descriptor_that_is_not_open_or_not_for_this_is_refused() {
     assert_eq!(failed, [true, false, false, false, true, true, true, true]);
 }
 
-/// What was written back by a sync and failed is told by the next fsync of whoever has the
-/// file open, once; a file that is opened later knows nothing of it.
+/// A failed write-back of a sync is reported once by the next fsync of each opener. A later opener
+/// gets no report.
 #[test]
 fn write_back_that_failed_is_told_by_the_next_fsync_once() {
     for kind in ["ext2", "ext4", "xfs"] {
@@ -614,11 +615,11 @@ fn what_is_laid_out_lies_on_the_device_and_not_in_memory() {
     }
 }
 
-/// Process 0 opens a door after its call, and then waits for the others itself.
+/// Process 0 opens a door after its call, and then waits for the other processes.
 struct Door {
     open: bool,
     left: u32,
-    /// Whether anybody opens it.
+    /// True if process 0 opens the door.
     opens: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Random calls on every file system with little memory, above a device that answers
-//! in any order and pulls what it likes: every call ends, nothing is asked beyond the device, and after a sync
-//! nothing is dirty.
+//! Random calls on every file system with little memory, above a device with random order of
+//! completions and random PULL signals. Every call must end. No request may lie beyond the device.
+//! After a sync nothing may be dirty.
 
 mod common;
 
@@ -11,7 +11,7 @@ use fullstroke_units::{Bytes, Duration, Lbn, Random, Sectors, Seed};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// Makes calls by chance; the last is a sync.
+/// A program with random calls; the last call is a sync.
 struct Chance {
     random: Random,
     left: u32,
@@ -51,7 +51,7 @@ impl Program for Chance {
                 self.ended += 1;
                 return Next::End;
             }
-            // The others first.
+            // The other processes end first.
             if self.ended + 1 < self.processes {
                 return Next::Wait;
             }
@@ -107,7 +107,7 @@ impl Program for Chance {
     }
 }
 
-/// Runs calls by chance; answers what was counted, and the requests.
+/// Runs random calls. Returns the counters and the requests.
 fn run(
     kind: &str,
     pages: u64,
@@ -176,7 +176,7 @@ proptest! {
         let (counters, requests) = run(kind, pages, calls, processes, seed, losses);
         prop_assert_eq!(calls_made(&counters), u64::from(calls) + 1);
         let dirty = counters.layers[0].readings.iter().find(|reading| reading.name == "memory_dirty_mb").unwrap();
-        // A journal releases what it held back when it has written it.
+        // A journal releases its held pages only after the log has been written.
         if kind == "ext2" {
             prop_assert_eq!(dirty.value, 0.0);
         }

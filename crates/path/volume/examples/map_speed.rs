@@ -1,9 +1,9 @@
-//! What the map of an address costs in layouts for a constant transfer rate, and
-//! in RAID 0 beside them: random addresses, one core.
+//! Cost of mapping an address in layouts for a constant transfer rate, and in RAID 0 for
+//! comparison: random addresses, one core.
 //!
 //! `cargo run --release -p fullstroke-volume --example map_speed`
 
-// It measures the host's own time, which the layers must not know.
+// The example measures the real time of the host, which the layers must not use.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use fullstroke_contract::registry::find;
@@ -61,7 +61,7 @@ fn main() {
     }
 }
 
-/// Maps a second, in the round that was disturbed least.
+/// Returns the number of maps per second in the fastest round.
 fn rate(layout: &dyn Layout) -> f64 {
     let mut random: Random = Seed(1).stream("addresses");
     let addresses: Vec<Lbn> = (0..ADDRESSES)

@@ -1,9 +1,9 @@
-//! What planning and bookkeeping cost: an eight-member RAID-5, 66 % reads of
-//! 4 KiB at random, 32 requests in flight, members that answer at once.
+//! Cost of planning and bookkeeping: an eight-member RAID-5, 66 % reads of 4 KiB at random, 32
+//! requests in flight, members with immediate completions.
 //!
 //! `cargo run --release -p fullstroke-volume --example volume_speed`
 
-// It measures the host's own time, which the layers must not know.
+// The example measures the real time of the host, which the layers must not use.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use fullstroke_contract::registry::{Keys, find};
@@ -40,7 +40,7 @@ fn main() {
     }
 }
 
-/// Answers how many member I/Os there were.
+/// Returns the number of member I/Os.
 fn run(mut volume: Volume, sectors: u64) -> u64 {
     let mut random = Seed(1).stream("addresses");
     let mut pending: VecDeque<(usize, Completion)> = VecDeque::new();

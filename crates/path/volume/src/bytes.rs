@@ -1,5 +1,5 @@
-//! Carries plans out on bytes, so that tests can prove them. A sector has two
-//! bytes here: enough to tell sectors and bytes apart.
+//! Carries out plans on bytes, to let tests prove the plans. A sector has two bytes here, enough to
+//! tell sectors and bytes apart.
 
 use crate::gf256::multiply;
 use crate::plan::{Band, Detail, MemberIo, Place, Plan, Step};
@@ -11,24 +11,24 @@ use std::ops::Range;
 
 pub(crate) const SECTOR: usize = 2;
 
-/// Something that keeps bytes.
+/// A device for bytes.
 pub(crate) trait Device {
     fn perform(&mut self, operation: Operation, extent: Extent, bytes: &mut [u8]);
 
-    /// If it is an array.
+    /// Returns the array, if the device is an array.
     fn as_array(&mut self) -> Option<&mut Array> {
         None
     }
 }
 
-/// A member without members.
+/// A member without members of its own.
 pub(crate) struct Memory(pub(crate) Vec<u8>);
 
 /// A layout and its members.
 pub(crate) struct Array {
     pub(crate) layout: Box<dyn Layout>,
     pub(crate) members: Vec<Box<dyn Device>>,
-    /// Strands are carried out from the last to the first.
+    /// True to carry out the strands from the last to the first.
     pub(crate) reversed: bool,
     plan: Plan,
 }
@@ -96,7 +96,7 @@ impl Array {
         Array::new(layout, members)
     }
 
-    /// Carries a request out, if it can be.
+    /// Carries out a request, if possible.
     pub(crate) fn attempt(
         &mut self,
         operation: Operation,
@@ -116,7 +116,7 @@ impl Array {
         status
     }
 
-    /// Fills `member` on, which is being rebuilt, by about `most` sectors.
+    /// Continues the rebuild of `member` by about `most` sectors.
     pub(crate) fn fill(&mut self, member: usize, most: u64) {
         let MemberState::Rebuilding { done } = self.layout.member_state(member) else {
             return;
@@ -152,7 +152,8 @@ impl Array {
         self.layout.set_member_state(member, state);
     }
 
-    /// Carries out the next copy of a shift; at its end settles. Answers whether it was one.
+    /// Carries out the next copy of a shift. At the end of the shift, settles the gear. Returns
+    /// true if there was a copy.
     pub(crate) fn copy(&mut self, most: u64) -> bool {
         let Some(gears) = self.layout.gears() else {
             return false;
@@ -165,7 +166,7 @@ impl Array {
         true
     }
 
-    /// Carries out all that says what redundancy should be; answers how many sectors of members that changes.
+    /// Restores the redundancy everywhere. Returns the number of changed member sectors.
     pub(crate) fn make_redundant(&mut self, most: u64) -> usize {
         let before = self.all_members();
         let mut next = Some(0);
@@ -184,14 +185,15 @@ impl Array {
         pairs.filter(|(before, after)| before != after).count()
     }
 
-    /// Computes a run of a member from the others, and writes it there, if that can be done.
+    /// Computes a run of a member from the other members and writes the run there. Returns false if
+    /// a source is missing.
     pub(crate) fn mend(&mut self, member: usize, extent: Extent) -> bool {
         let Some(gears) = self.layout.gears() else {
             return false;
         };
         let can = gears.plan_mend(member, extent, &mut self.plan);
         if can {
-            // Another part of it may hold another member's soft state.
+            // Another part of the extent may hold the soft state of another member.
             let own = self
                 .plan
                 .ios()
@@ -206,7 +208,7 @@ impl Array {
         can
     }
 
-    /// The sectors of all members.
+    /// Returns the sectors of all members.
     pub(crate) fn all_members(&mut self) -> Vec<Vec<Vec<u8>>> {
         let members = 0..self.layout.members();
         let all = |member| {
@@ -247,14 +249,14 @@ impl Array {
         bytes
     }
 
-    /// The bytes of one member's sector.
+    /// Returns the bytes of one sector of a member.
     pub(crate) fn member_sector(&mut self, member: usize, lbn: u64) -> Vec<u8> {
         let mut bytes = vec![0; SECTOR];
         self.members[member].perform(Operation::Read, Extent::new(lbn, 1), &mut bytes);
         bytes
     }
 
-    /// Changes one member's sector.
+    /// Changes one sector of a member.
     pub(crate) fn spoil(&mut self, member: usize, lbn: u64) {
         let mut bytes = self.member_sector(member, lbn);
         bytes[0] ^= 0x5A;
@@ -285,7 +287,7 @@ impl Array {
     }
 }
 
-/// Carries one I/O of `plan` out.
+/// Carries out one I/O of `plan`.
 pub(crate) fn run_io(
     members: &mut [Box<dyn Device>],
     plan: &Plan,
@@ -326,7 +328,7 @@ impl Buffers {
         }
     }
 
-    /// The arithmetic of one strand.
+    /// Carries out the arithmetic of one strand.
     pub(crate) fn run_steps(&mut self, plan: &Plan, strand: usize) {
         for band in plan
             .bands()
@@ -358,7 +360,7 @@ fn check_step(band: &Band, step: &Step) {
     assert_ne!(step.from, step.into);
 }
 
-/// What every plan must be like.
+/// Checks the properties common to all plans.
 fn check_form(layout: &dyn Layout, plan: &Plan) {
     let mut next = 0;
     for (index, strand) in plan.strands().iter().enumerate() {
@@ -398,14 +400,14 @@ fn check_form(layout: &dyn Layout, plan: &Plan) {
     }
 }
 
-/// No sector twice, and nothing apart that could be one I/O, except where members
-/// are not passed in the order of their addresses.
+/// Checks that no sector appears twice. Also checks that adjacent I/O was joined, except in layouts
+/// that do not pass members in the order of their addresses.
 fn check_phase(layout: &dyn Layout, ios: &[MemberIo], second: bool) {
     let apart = u64::from(!layout.name().starts_with("lzvs") && !layout.name().ends_with("paraid"));
     for (at, io) in ios.iter().enumerate() {
         assert_eq!(io.second_phase, second);
         assert_eq!(io.operation, ios[0].operation);
-        // What the soft state has lost is read for each of several units of one row.
+        // Lost soft state is read separately for each of several units of one row.
         if layout.name().ends_with("paraid") && io.operation == Operation::Read {
             continue;
         }

@@ -1,27 +1,26 @@
-//! What a volume counts of its plans, so that a report can say why a layout is
-//! fast or slow.
+//! Counts over the plans of a volume. A report uses the counts to explain why a layout is fast or
+//! slow.
 
 use crate::plan::{Method, Plan};
 use fullstroke_contract::{Completion, LayerReadings, Operation};
 use fullstroke_units::{Duration, Sectors};
 
-/// Counts over all requests from above; of fixed size.
+/// Counts over all requests from above. The counts need constant memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     reads: Requests,
     writes: Requests,
-    /// What reads of data read for nobody.
+    /// Sectors that reads of data read only to close gaps.
     read_for_nothing: Sectors,
-    /// Reads that a write's own member I/O waited for.
+    /// Number of member reads in the first phase of writes.
     pre_reads: u64,
-    /// Bands of rows that were planned, by [`Method`].
+    /// Number of planned bands of rows, by [`Method`].
     methods: [u64; Method::ALL.len()],
-    /// Writes of members that overwrite what the same write has just read there.
+    /// Member writes over sectors read by the same request just before.
     rewrites: Writes,
-    /// Other writes that waited for reads.
+    /// Other member writes after reads.
     others: Writes,
-    /// First I/Os of writes that need their row for themselves, and how long
-    /// these waited for it.
+    /// Number of writes' first I/Os with an exclusive row, and their total wait for the row.
     held: u64,
     row_wait: Duration,
 }
@@ -39,7 +38,7 @@ struct Writes {
 }
 
 impl Counts {
-    /// A request from above was planned.
+    /// Counts a planned request from above.
     #[inline]
     pub(crate) fn planned(&mut self, operation: Operation, plan: &Plan) {
         let requests = match operation {
@@ -64,16 +63,17 @@ impl Counts {
         }
     }
 
-    /// A write's member I/O could begin `wait` after the write had come, when its
-    /// row was free.
+    /// Counts a write whose row became free: its member I/O could begin `wait` after the arrival of
+    /// the write.
     #[inline]
     pub(crate) fn got_row(&mut self, wait: Duration) {
         self.held += 1;
-        // Many wait at a time: their sum may exceed what can be counted.
+        // Many writes wait at the same time, so that the sum may overflow.
         self.row_wait = self.row_wait.saturating_add(wait);
     }
 
-    /// A member's write that waited for reads has finished.
+    /// Counts the completion of a member write of the second phase. `was_read` is true if the
+    /// request had read the same sectors.
     #[inline]
     pub(crate) fn written(&mut self, was_read: bool, completion: &Completion) {
         let writes = if was_read {
@@ -87,8 +87,8 @@ impl Counts {
             .saturating_add(completion.breakdown.rotation);
     }
 
-    /// By name; what nothing was counted for is left out.
-    /// What else was counted, by name, goes behind.
+    /// Returns the readings by name. Readings without any counted event are left out. The readings
+    /// in `further` follow at the end.
     pub(crate) fn readings(&self, layout: &str, further: &[(&'static str, f64)]) -> LayerReadings {
         let share = |part: u64, whole: u64| part as f64 / whole as f64;
         let second_phase = self.rewrites.count + self.others.count;
@@ -96,7 +96,9 @@ impl Counts {
         let method = |method: Method| share(self.methods[method as usize], writing);
         let rotation_ms = |writes: Writes| writes.rotation.as_millis_f64() / writes.count as f64;
         let dummy = match self.read_for_nothing {
+            // No discarded sectors: NaN leaves the reading out.
             Sectors::ZERO => f64::NAN,
+            // One KiB is two sectors of 512 bytes.
             Sectors(sectors) => share(sectors, 2 * self.reads.count),
         };
         let all = [
@@ -141,6 +143,7 @@ impl Counts {
                 rotation_ms(self.others),
             ),
         ];
+        // A share of nothing is 0/0, which is NaN.
         let counted: Vec<(&'static str, f64)> = all
             .iter()
             .chain(further)

@@ -1,14 +1,16 @@
-//! Arrays with gears: while little is asked of them, some members stop.
+//! Arrays with gears: some members stop while the load is low.
 //!
-//! Above is an array of all members, RAID 0 or RAID 5, with its native data in the front of each.
-//! What the members hold that are to stop, the *transient* ones, lies a second time on those that go
-//! on, in space that the native data leaves: the **soft state**, striped over these by the same RAID
-//! level, so that the low gear survives what the high one does. Native data never moves.
+//! The layer above sees an array of all members, RAID 0 or RAID 5. The native data of the array
+//! lies in the front of each member. The members that stop in the low gear are the *transient*
+//! members. Their data is stored a second time on the active members, in space outside the native
+//! data. This second copy is the **soft state**. The soft state is striped by the same RAID level.
+//! The low gear therefore survives the same failures as the high gear. Native data never moves.
 //!
-//! A set of soft rows is kept that are **stale**. In the high gear it is the soft state that is stale
-//! where a transient member was written; in the low gear it is the transient member. A shift copies
-//! stale rows while requests are served: what is written meanwhile goes to both places, unless the
-//! row is still to be copied; so a shift ends.
+//! The layout keeps a set of **stale** soft rows. In the high gear, a write of a transient member
+//! makes the soft state stale. In the low gear, such a write makes the transient member stale. A
+//! shift copies stale rows while requests are served. A write during a shift goes to both places,
+//! unless its row is still to be copied. The set of stale rows therefore only shrinks, and the
+//! shift ends.
 //!
 //! | gear | transient data is read from | a write goes to |
 //! |---|---|---|
@@ -39,25 +41,25 @@ pub(crate) use layout::Geared;
 pub(crate) use map::GearMap;
 pub use rows::GearedRows;
 
-/// When an array shifts, and how fast it copies.
+/// Conditions of a shift, and limit of the copy rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShiftRules {
-    /// A mean utilisation of the working members below this shifts down.
+    /// The array shifts down if the mean utilisation of the working members is below this share.
     pub down: f64,
-    /// One above this shifts up.
+    /// The array shifts up if the mean utilisation of the working members is above this share.
     pub up: f64,
-    /// What the mean is taken over.
+    /// Period of the mean utilisation.
     pub window: Duration,
-    /// The least time in a gear.
+    /// Minimum time in a gear.
     pub stay: Duration,
-    /// Bytes of the transient members that are copied in a second, at most.
+    /// Maximum copy rate in bytes of the transient members per second; `None` means no limit.
     pub rate: Option<Bytes>,
-    /// How often the transient members may be stopped in 24 hours.
+    /// Maximum number of stops of the transient members in 24 hours; `None` means no limit.
     pub stops_a_day: Option<u32>,
 }
 
 impl ShiftRules {
-    /// The same, if they can be followed.
+    /// Returns the rules, or an error if they contradict each other.
     pub(crate) fn checked(self) -> Result<ShiftRules, ConfigError> {
         let ShiftRules { down, up, .. } = self;
         if !(down.is_finite() && up.is_finite() && down >= 0.0) {
@@ -89,7 +91,7 @@ impl ShiftRules {
     }
 }
 
-/// The gears of a layout: what whoever carries plans out shifts by.
+/// The gears of a layout. The caller shifts as follows:
 ///
 /// ```text
 /// shift(Falling)                      or shift(Rising)
@@ -98,56 +100,60 @@ impl ShiftRules {
 /// settle()                            it is in the low, or the high, gear
 /// ```
 ///
-/// Requests may be planned between any two of these steps, if plans get the rows that they need for
-/// themselves in the order in which they were made.
+/// Requests may be planned between any two of these steps. Plans must then get their exclusive rows
+/// in the order of planning.
 pub trait Gears {
-    /// When to shift.
+    /// Returns the conditions of a shift.
     fn rules(&self) -> ShiftRules;
-    /// The gear.
+    /// Returns the present gear.
     fn gear(&self) -> Gear;
-    /// The members that stop in the low gear.
+    /// Returns the members in standby in the low gear.
     fn transient(&self) -> Range<usize>;
-    /// Begins to shift: falling from the high gear, rising from the low one. Answers whether it
-    /// could: falling needs all members alive.
+    /// Begins a shift: `Falling` from the high gear, `Rising` from the low gear. Returns true if
+    /// the shift has begun. `Falling` needs all members alive.
     fn shift(&mut self, to: Gear) -> bool;
-    /// Writes into `plan` the I/O that copies the next stale rows, `most` sectors of them or one row,
-    /// in the direction of the shift. `None`: no row is stale. Writes that are planned from now on
-    /// count on its being carried out.
+    /// Writes into `plan` the I/O that copies the next stale rows in the direction of the shift: at
+    /// most `most` sectors, but at least one row. Returns `None` if no row is stale. Later plans
+    /// for writes rely on the execution of this plan.
     fn plan_copy(&mut self, most: Sectors, plan: &mut Plan) -> Option<CopiedRows>;
-    /// These rows were not copied.
+    /// Marks these rows as stale again because their copy failed.
     fn again(&mut self, rows: CopiedRows);
-    /// All is copied, to the end: the shift is over.
+    /// Ends the shift after all rows have been copied.
     fn settle(&mut self);
-    /// Soft rows that are stale.
+    /// Returns the number of stale soft rows.
     fn stale(&self) -> u64;
-    /// It is not known which rows are stale: all count as such.
+    /// Marks all rows as stale, because the stale rows are not known.
     fn distrust(&mut self);
-    /// The array was left in the low gear. All that the transient members hold counts as stale.
+    /// Sets the low gear of an array after a restart, if the array was in the low gear before. All
+    /// data of the transient members counts as stale.
     fn found_low(&mut self);
-    /// Of what counts as stale, only that is of which `is_stale` says so: it is asked for runs of members'
-    /// addresses in which native rows lie.
+    /// Keeps a soft row stale only if `is_stale` returns true for one of its native rows. The
+    /// argument of `is_stale` is a run of members' addresses with native rows.
     fn narrow_stale(&mut self, is_stale: &dyn Fn(Extent) -> bool);
-    /// Which rows are changed together; none where no parity is shared.
+    /// Returns the groups of rows for common changes; `None` if no parity is shared.
     fn rows(&self) -> Option<GearedRows>;
-    /// Keys that say what was taken for granted where nothing was said: without them the map would follow from
-    /// what a later program takes for granted.
+    /// Returns keys with the values of the present defaults, where the user gave none. Without
+    /// these keys, a later version of the program with other defaults would compute a different
+    /// map.
     fn settled_keys(&self) -> Keys;
-    /// Writes into `plan` what the redundancy of some rows should be, in this gear, about `most` sectors of them:
-    /// what it reads is what redundancy follows from, and what it writes is where that should stand. All members
-    /// must be alive. Rows are counted from 0; answers the next, or nothing at the end. A plan may be empty.
+    /// Writes into `plan` a check of the redundancy of about `most` sectors of rows, in the present
+    /// gear. The plan reads the data behind the redundancy. Its writes contain the correct
+    /// redundancy for their places. All members must be alive. Rows are counted from 0. Returns the
+    /// next row, or `None` at the end. A plan may be empty.
     fn plan_check(&mut self, from: u64, most: Sectors, plan: &mut Plan) -> Option<u64>;
-    /// Writes into `plan` what computes a run of a member's sectors from the others, in this gear, and writes it
-    /// there. Answers whether that can be done.
+    /// Writes into `plan` the I/O that computes a run of a member's sectors from the other members,
+    /// in the present gear, and writes the run to the member. Returns false if the run cannot be
+    /// computed.
     fn plan_mend(&mut self, member: usize, extent: Extent, plan: &mut Plan) -> bool;
 }
 
-/// Soft rows that one plan copies.
+/// The soft rows in one copy plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CopiedRows {
-    /// The first.
+    /// First row.
     pub first: u64,
-    /// How many.
+    /// Number of rows.
     pub count: u64,
-    /// What is copied of them.
+    /// Number of copied sectors.
     pub sectors: Sectors,
 }

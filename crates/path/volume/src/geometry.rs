@@ -3,32 +3,32 @@
 use fullstroke_contract::Extent;
 use fullstroke_units::Sectors;
 
-/// How a volume's addresses change members, where that follows a pattern.
+/// Pattern in which the addresses of a volume change members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Geometry {
-    /// Each member is passed at one go: one behind the other, or one alone that
-    /// holds the first copy of everything.
+    /// Each member is passed once: the members follow each other, or one member holds the first
+    /// copy of all data.
     Contiguous,
-    /// By units of equal size.
+    /// Units of equal size.
     Striped(Stripe),
-    /// By units whose size depends on the address.
+    /// Units of different sizes, by address.
     Varying,
 }
 
 /// Units of equal size, from the volume's first address to its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stripe {
-    /// What lies together on one member, before the next has its turn: the chunk.
+    /// The chunk: consecutive addresses on one member before the next member has its turn.
     pub unit: Sectors,
-    /// The data of a row, a unit on each of so many members; the volume is made
-    /// of whole rows. `None` where copies do not divide the members evenly.
+    /// Data of a row: one unit on each data member. The volume consists of whole rows. `None` if
+    /// the number of members is not a multiple of the number of copies.
     pub row: Option<Sectors>,
-    /// Parity units in each row.
+    /// Number of parity units in each row.
     pub parities: u32,
 }
 
 impl Geometry {
-    /// The units of equal size, if there are any.
+    /// Returns the units of equal size, if the layout has such units.
     pub fn stripe(self) -> Option<Stripe> {
         match self {
             Geometry::Striped(stripe) => Some(stripe),
@@ -36,7 +36,7 @@ impl Geometry {
         }
     }
 
-    /// The rows over which parity is computed, if there are any.
+    /// Returns the rows of parity, if the layout has parity.
     pub fn parity_rows(self) -> Option<ParityRows> {
         let stripe = self.stripe().filter(|stripe| stripe.parities > 0)?;
         stripe.row.map(|data| ParityRows { data })
@@ -46,12 +46,12 @@ impl Geometry {
 /// The rows of a layout with parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParityRows {
-    /// Data sectors in each.
+    /// Number of data sectors in each row.
     pub data: Sectors,
 }
 
 impl ParityRows {
-    /// The whole rows within `extent`; may be empty.
+    /// Returns the whole rows within `extent`; may be empty.
     pub fn within(self, extent: Extent) -> Extent {
         let row = self.data.0;
         let first = extent.start.0.div_ceil(row) * row;
@@ -59,7 +59,7 @@ impl ParityRows {
         Extent::new(first, end.saturating_sub(first))
     }
 
-    /// The whole rows that `extent` touches.
+    /// Returns the whole rows around `extent`.
     pub fn around(self, extent: Extent) -> Extent {
         let row = self.data.0;
         let first = extent.start.0 / row * row;
@@ -79,8 +79,7 @@ mod tests {
     use serde_json::json;
     use std::collections::BTreeSet;
 
-    /// The lengths of what lies together on one member, in the order of the
-    /// volume's addresses.
+    /// Returns the lengths of the runs on one member, in the order of the volume's addresses.
     fn runs(layout: &dyn Layout) -> Vec<u64> {
         let mut runs = vec![1];
         for lbn in 1..layout.capacity().0 {
@@ -94,7 +93,7 @@ mod tests {
         runs
     }
 
-    /// What the members hold in the row that `lbn` of `member` is of.
+    /// Returns the number of parity units in the row of the sector `lbn` of a member.
     fn parities_beside(layout: &dyn Layout, lbn: Lbn) -> u32 {
         let is_parity = |role| matches!(role, Role::Parity { .. } | Role::SecondParity { .. });
         (0..layout.members())

@@ -1,4 +1,4 @@
-//! The arithmetic of parity, an element at a time: what the coefficients of a
-//! plan's steps are made of, and the definition of what they mean.
+//! The arithmetic of parity, one element at a time. The coefficients of a plan's steps are elements
+//! of this field.
 
 pub use fullstroke_parity::field::{divide, multiply, power};

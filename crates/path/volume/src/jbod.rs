@@ -1,9 +1,8 @@
-//! `jbod`: one member behind the other.
+//! `jbod`: the members one after another.
 //!
-//! The volume's addresses run through the first member, then through the
-//! second, and so on. Members may differ in size; all of each is used. There is
-//! no redundancy, and a request occupies a second member only where it crosses
-//! from one to the next.
+//! The volume's addresses run through the first member, then through the second, and so on. Members
+//! may differ in size; every sector of each member is used. There is no redundancy. A request
+//! occupies a second member only if the request crosses the border between two members.
 
 use crate::geometry::Geometry;
 use crate::layout::{Layout, Location, Role};
@@ -16,15 +15,15 @@ use fullstroke_units::{Lbn, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Keys of `jbod`: it has none.
+/// Keys of `jbod`: none.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JbodConfig {}
 
-/// Members one behind the other.
+/// Members one after another.
 #[derive(Debug)]
 pub struct Jbod {
-    /// The volume's first sector on each member, and behind them the capacity.
+    /// First volume sector of each member; the last entry is the capacity.
     starts: Vec<u64>,
     states: MemberStates,
     open: OpenIos,
@@ -52,7 +51,7 @@ impl Jbod {
     }
 }
 
-/// The member that holds the volume's sector `lbn`.
+/// Returns the member with the volume's sector `lbn`.
 fn member_at(starts: &[u64], lbn: u64) -> usize {
     starts.partition_point(|&start| start <= lbn) - 1
 }

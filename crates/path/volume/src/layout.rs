@@ -8,9 +8,8 @@ use fullstroke_contract::{
 };
 use fullstroke_units::{Lbn, Sectors};
 
-/// Builds a layout from its keys in a stack file and the capacities of its
-/// members, in order. Errors carry the key that is to be mended; `members`
-/// where the members do not suit the layout.
+/// Builds a layout from its keys in a stack file and the capacities of its members, in order. An
+/// error names the key to change; the key is `members` if the members do not suit the layout.
 pub type BuildLayout = fn(&Keys, &[Sectors]) -> Result<Box<dyn Layout>, ConfigError>;
 
 /// A sector of a member.
@@ -18,20 +17,20 @@ pub type BuildLayout = fn(&Keys, &[Sectors]) -> Result<Box<dyn Layout>, ConfigEr
 pub struct Location {
     /// Index among the members.
     pub member: usize,
-    /// Address on that member.
+    /// Address on the member.
     pub lbn: Lbn,
 }
 
-/// What one sector of a member is for.
+/// Purpose of one sector of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// The (first copy of the) volume's sector.
+    /// The volume's sector, or the first copy of it.
     Data(Lbn),
     /// A further copy of a volume's sector.
     Copy {
         /// The volume's sector.
         of: Lbn,
-        /// Which copy: 1 is the second.
+        /// Number of the copy: 1 is the second copy.
         copy: u32,
     },
     /// P: the exclusive or of a row's data.
@@ -48,28 +47,27 @@ pub enum Role {
         /// Sectors from the beginning of the chunk.
         offset: Sectors,
     },
-    /// Nothing: the layout leaves it out.
+    /// No purpose: the layout does not use the sector.
     Unused,
 }
 
-/// How a volume's addresses lie on its members, and which member I/O serves a
-/// request.
+/// Maps the addresses of a volume to its members, and plans the member I/O of each request.
 ///
-/// - **Getters**: everything but the next three.
-/// - **Address map**: [`locate`](Layout::locate) and its inverse
-///   [`role_of`](Layout::role_of), which together are one-to-one and onto.
-/// - **Member states**: members fail, are replaced and filled again while the
-///   layout is in use, by [`set_member_state`](Layout::set_member_state); a
-///   layout keeps them in [`MemberStates`].
-/// - **Plans**: [`plan`](Layout::plan) is what callers use; a layout implements
-///   [`plan_transfer`](Layout::plan_transfer), and, if it has redundancy,
+/// - **Getters**: all methods except the following.
+/// - **Address map**: [`locate`](Layout::locate) and its inverse [`role_of`](Layout::role_of)
+///   together are one-to-one and onto.
+/// - **Member states**: members fail, are replaced and are filled again while the layout is in use.
+///   The method [`set_member_state`](Layout::set_member_state) changes a state. A layout keeps the
+///   states in [`MemberStates`].
+/// - **Plans**: callers use [`plan`](Layout::plan). A layout implements
+///   [`plan_transfer`](Layout::plan_transfer) and, if the layout has redundancy,
 ///   [`plan_rebuild`](Layout::plan_rebuild).
 ///
 /// # Failing and filling
-/// What is planned after a change of state counts on it at once. To fill a new
-/// member, whoever carries plans out makes it `Rebuilding` from 0, then in
-/// turn carries out what [`plan_rebuild`](Layout::plan_rebuild) plans and says
-/// how far it came, and at the end that the member is alive:
+/// A plan made after a change of state uses the new state at once. To fill a new member, the caller
+/// sets its state to `Rebuilding` from 0. Then the caller repeats two steps: carry out the next
+/// plan of [`plan_rebuild`](Layout::plan_rebuild), and report the progress with `set_member_state`.
+/// At the end the caller reports the member alive:
 ///
 /// ```text
 /// done = 0
@@ -80,82 +78,81 @@ pub enum Role {
 /// set_member_state(member, Alive)
 /// ```
 ///
-/// Members that stand at the same sector can be filled together, as long as the
-/// layout answers.
+/// Members at the same sector of their rebuilds can be filled together, as long as the layout
+/// answers.
 ///
-/// Requests may be planned between any two of these steps. Rows of sectors that
-/// a plan needs for itself keep those of the rebuild and those of requests
-/// apart, if plans get them in the order in which they were made; whoever
-/// carries plans out one at a time needs no rows.
+/// Requests may be planned between any two of these steps. Plans of the rebuild and plans of
+/// requests stay apart by their reserved rows. Plans must get their rows in the order of planning.
+/// With one plan at a time, a caller needs no rows.
 pub trait Layout: Send {
-    /// As written in a stack file.
+    /// Returns the layout's name in a stack file.
     fn name(&self) -> &'static str;
 
-    /// Sectors that the volume offers: addresses `0..capacity`.
+    /// Returns the number of sectors of the volume: addresses `0..capacity`.
     fn capacity(&self) -> Sectors;
 
-    /// How many members the volume has, failed ones included.
+    /// Returns the number of members, failed members included.
     fn members(&self) -> usize {
         self.member_states().members()
     }
 
-    /// The whole capacity of `member`.
+    /// Returns the whole capacity of `member`.
     ///
     /// # Panics
     /// If there is no such member.
     fn member_capacity(&self, member: usize) -> Sectors;
 
-    /// Sectors of `member` that hold data, copies or parity.
+    /// Returns the number of sectors of `member` with data, copies or parity.
     ///
     /// # Panics
     /// If there is no such member.
     fn member_used(&self, member: usize) -> Sectors;
 
-    /// How the volume's addresses change members.
+    /// Returns the pattern in which the volume's addresses change members.
     fn geometry(&self) -> Geometry;
 
-    /// Sectors of all members that are left out: behind the smallest member's
-    /// last whole chunk, for a start.
+    /// Returns the number of unused sectors of all members, for example the sectors after the last
+    /// whole chunk of the smallest member.
     fn unused(&self) -> Sectors {
         (0..self.members())
             .map(|member| self.member_capacity(member) - self.member_used(member))
             .fold(Sectors::ZERO, |sum, rest| sum + rest)
     }
 
-    /// How many members a whole array may lose, whichever they are, without
-    /// losing data. Members that have failed do not count against it.
+    /// Returns the number of arbitrary members that a whole array may lose without loss of data.
+    /// Earlier failures do not reduce the number.
     fn failures_survived(&self) -> u32;
 
-    /// The states of all members.
+    /// Returns the states of all members.
     fn member_states(&self) -> &MemberStates;
 
-    /// The states of all members, to be changed. A layout has nothing else to
-    /// change with them.
+    /// Returns the states of all members for a change. A layout derives everything else from these
+    /// states; no other field has to change.
     fn member_states_mut(&mut self) -> &mut MemberStates;
 
-    /// The members that have failed, ascending. Those that are being filled are
-    /// not among them.
+    /// Returns the failed members, ascending. Members under rebuild do not count as failed.
     fn failed(&self) -> &[u32] {
         self.member_states().failed()
     }
 
-    /// The members, ascending, to which nothing goes that is of all: those that have failed, and
-    /// those that [gears](Layout::gears) have stopped, which a flush would start.
+    /// Returns the members, ascending, without operations of whole members. These are the failed
+    /// members and the members that [gears](Layout::gears) have stopped: a flush would spin up a
+    /// stopped member.
     fn left_out(&self) -> &[u32] {
         self.failed()
     }
 
-    /// The gear, of a layout that has [gears](Layout::gears).
+    /// Returns the present gear, if the layout has [gears](Layout::gears).
     fn present_gear(&self) -> Option<Gear> {
         None
     }
 
-    /// If members stop while little is asked of the volume: its gears.
+    /// Returns the gears, if members of the layout stop under a low load.
     fn gears(&mut self) -> Option<&mut dyn Gears> {
         None
     }
 
-    /// The state of `member`.
+    /// Returns the state of `member`.
     ///
     /// # Panics
     /// If there is no such member.
@@ -163,8 +160,8 @@ pub trait Layout: Send {
         self.member_states().get(member)
     }
 
-    /// Changes the state of `member`, for every plan from now on. Any state can
-    /// be set, also more failures than are survived: then the layout no longer
+    /// Changes the state of `member` for all following plans. Every combination of states is
+    /// allowed. With more failures than the layout survives, the layout no longer
     /// [answers](Layout::answers).
     ///
     /// # Panics
@@ -173,34 +170,33 @@ pub trait Layout: Send {
         self.member_states_mut().set(member, state);
     }
 
-    /// Whether every address still has its data.
+    /// True if the data of every address is still available.
     fn answers(&self) -> bool {
         self.member_states().impaired().len() <= self.failures_survived() as usize
     }
 
-    /// Where the first copy of a volume's sector lies.
+    /// Returns the place of the first copy of a volume's sector.
     ///
     /// # Panics
     /// If `lbn` is not below the capacity.
     fn locate(&self, lbn: Lbn) -> Location;
 
-    /// What the sector `lbn` of `member` is for.
+    /// Returns the purpose of the sector `lbn` of `member`.
     ///
     /// # Panics
     /// If there is no such member, or `lbn` is not below its capacity.
     fn role_of(&self, member: usize, lbn: Lbn) -> Role;
 
-    /// Whose addresses those of `member` are: tells `owner` each run of the
-    /// volume's addresses of which the extent holds a copy, in the order of the
-    /// member's. Parity, and what is left out or lies beyond, is nobody's. Costs
-    /// a logarithm a run.
+    /// Maps addresses of `member` to addresses of the volume. Calls `owner` with each run of volume
+    /// addresses in the extent, in the order of the member's addresses. Parity, unused sectors and
+    /// sectors beyond the end belong to no volume address. The cost is a logarithm for each run.
     ///
     /// # Panics
     /// If there is no such member.
     fn owners(&self, member: usize, extent: Extent, owner: &mut dyn FnMut(Extent)) {
         let end = extent.end().0.min(self.member_used(member).0);
         let mut lbn = extent.start.0;
-        // Not told yet, since a copy may go on where data ended.
+        // The latest run is reported late, because a copy may continue where data ended.
         let mut owned = Extent::default();
         while lbn < end {
             let run = run_of(|lbn| self.role_of(member, Lbn(lbn)), lbn, end);
@@ -229,23 +225,20 @@ pub trait Layout: Send {
         }
     }
 
-    /// Writes the member I/O of a read, write or discard into the empty `plan`.
-    /// The extent is within the capacity and not empty. Answers
-    /// [`Status::Lost`], with whatever in the plan, if an addressed sector has
-    /// no copy left. A layout without redundancy need not look: a plan that asks
-    /// anything of a member that has failed is lost anyway.
+    /// Writes the member I/O of a read, write or discard into the empty `plan`. The extent is
+    /// within the capacity and not empty. Returns [`Status::Lost`] if an addressed sector has no
+    /// copy left; the contents of the plan are then undefined. A layout without redundancy need not
+    /// check: [`plan`](Layout::plan) refuses every use of a failed member.
     fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status;
 
-    /// Fills `plan` with the member I/O that serves `request`; what it held
-    /// before is discarded, its room is reused.
+    /// Fills `plan` with the member I/O of `request`. The previous contents are discarded; the
+    /// allocated memory is reused.
     ///
-    /// What [is of all](fullstroke_contract::Operation::is_of_all) goes to every member that is not
-    /// [left out](Layout::left_out). A read, write or
-    /// discard whose extent is empty or not within the capacity is
-    /// [`Status::OutOfRange`]; one that needs what was lost is
-    /// [`Status::Lost`]. The plan is empty unless the answer is
-    /// [`Status::Done`], and may be empty then: a parity layout carries out
-    /// only that part of a discard which covers whole rows.
+    /// An operation [of whole members](fullstroke_contract::Operation::is_of_all) goes to every
+    /// member that is not [left out](Layout::left_out). A read, write or discard with an empty
+    /// extent, or an extent beyond the capacity, returns [`Status::OutOfRange`]. A request for lost
+    /// data returns [`Status::Lost`]. The plan is empty unless the result is [`Status::Done`]. The
+    /// plan may also be empty with `Done`: a parity layout discards only whole rows.
     fn plan(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
         plan.clear();
         if request.operation.is_of_all() {
@@ -268,10 +261,10 @@ pub trait Layout: Send {
         status
     }
 
-    /// Adds to `plan` a read of these addresses of each member, as far as the layout uses them
-    /// and the member has them: for requests that are of
-    /// [members](fullstroke_contract::Hints::members). [`Status::Lost`] if no member of those
-    /// that use them has them, [`Status::OutOfRange`] if none uses them.
+    /// Adds to `plan` a read of the same addresses of each member, as far as the layout uses the
+    /// addresses and the member holds valid data there. Serves requests with the hint
+    /// [members](fullstroke_contract::Hints::members). Returns [`Status::Lost`] if only members
+    /// without valid data use the addresses, and [`Status::OutOfRange`] if no member uses them.
     fn plan_members(&self, extent: Extent, plan: &mut Plan) -> Status {
         let mut status = Status::OutOfRange;
         let read = |member: usize| {
@@ -294,21 +287,20 @@ pub trait Layout: Send {
         }
     }
 
-    /// Writes into `plan` the I/O that fills the sectors of `members`, each of
-    /// which is `Rebuilding { done: from }`, from there on: `most` sectors at
-    /// most, in whole chunks, and one at least. What several of them are
-    /// computed from is read once. What the plan held before is discarded. All
-    /// bytes pass through its scratch buffer.
+    /// Writes into `plan` the I/O for the rebuild of `members` from the sector `from` on. Each of
+    /// the members must be `Rebuilding { done: from }`. The plan fills at most `most` sectors, in
+    /// whole chunks, but at least one chunk. Common sources of several members are read once. The
+    /// previous contents of the plan are discarded. All bytes pass through the plan's scratch
+    /// buffer.
     ///
-    /// Answers the sector behind the last that is filled when the plan has been
-    /// carried out; at the end of the longest member, its `member_used`. Where
-    /// nothing is left to fill from, as in a layout without redundancy, sectors
-    /// are passed over, and the plan may be empty: what the new member holds
-    /// there counts as the data from then on. Whether that is wanted is for the
-    /// caller to know, who asks [`answers`](Layout::answers).
+    /// Returns the end of the filled part after the plan: the sector after its last. At the end of
+    /// the longest member this is its `member_used`. Without a source, as in a layout without
+    /// redundancy, the sectors are skipped and the plan may be empty. The old contents of the new
+    /// member then count as data. The caller checks with [`answers`](Layout::answers) if the data
+    /// is complete.
     ///
-    /// Writes that are planned from now on count on the plan's being carried
-    /// out. If it is not, set the member's state again.
+    /// Later plans for writes rely on the execution of this plan. If the plan is not carried out,
+    /// set the member's state again.
     ///
     /// # Panics
     /// If there is no such member.
@@ -324,7 +316,7 @@ pub trait Layout: Send {
     }
 }
 
-/// As far as the longest of `members` is to be filled.
+/// Returns the end of the rebuild of `members`: the used sectors of the longest member.
 pub(crate) fn longest<L: Layout + ?Sized>(layout: &L, members: &[usize]) -> Sectors {
     members
         .iter()
@@ -333,9 +325,9 @@ pub(crate) fn longest<L: Layout + ?Sized>(layout: &L, members: &[usize]) -> Sect
         .unwrap_or(Sectors::ZERO)
 }
 
-/// How many sectors from `first` on, and before `end`, are for one thing. What is
-/// for another in between is no shorter than what went before it, so that the
-/// steps, which double, do not pass over it.
+/// Returns the number of sectors with one purpose from `first` on, and before `end`. The search
+/// doubles its step. A step cannot skip over a run of another purpose, because such a run is no
+/// shorter than the run before it.
 fn run_of(role_of: impl Fn(u64) -> Role, first: u64, end: u64) -> u64 {
     let role = role_of(first);
     let together = |offset: u64| role_of(first + offset) == role.after(Sectors(offset));
@@ -348,9 +340,9 @@ fn run_of(role_of: impl Fn(u64) -> Role, first: u64, end: u64) -> u64 {
     run_length(within, (within + step).min(end - first), together)
 }
 
-/// How long a run is of which what lies `within` behind its first is part, and what
-/// lies `beyond` is not, or is not asked for: by bisection, so that what is behind
-/// the end of the run must not be `together` with its first.
+/// Returns the length of a run by bisection. The sector `within` after the first belongs to the
+/// run; the sector `beyond` does not, or is outside the question. No sector after the end of the
+/// run may be `together` with the first.
 fn run_length(mut within: u64, mut beyond: u64, together: impl Fn(u64) -> bool) -> u64 {
     while within + 1 < beyond {
         let middle = within + (beyond - within) / 2;
@@ -364,8 +356,8 @@ fn run_length(mut within: u64, mut beyond: u64, together: impl Fn(u64) -> bool) 
 }
 
 impl Role {
-    /// What a sector is for that lies `offset` behind this one, if both are for
-    /// one thing.
+    /// Returns the purpose of the sector `offset` after this one, if both sectors belong to one
+    /// run.
     fn after(self, offset: Sectors) -> Role {
         match self {
             Role::Data(lbn) => Role::Data(lbn + offset),
@@ -392,9 +384,9 @@ impl Role {
     }
 }
 
-/// Whether `plan` has I/O for members that have failed, or reads what was not
-/// filled yet. Layouts with redundancy make no such plans; the others need not
-/// look at the states of their members.
+/// True if `plan` has I/O for failed members, or reads unfilled sectors. Layouts with redundancy
+/// make no such plans. With this check, the other layouts need not look at the states of their
+/// members.
 fn asks_the_impossible(states: &MemberStates, plan: &Plan) -> bool {
     let impossible = || {
         plan.ios()

@@ -1,22 +1,19 @@
-//! Disk arrays: address maps, parity plans, and the layer that carries them
-//! out.
+//! Disk arrays: address maps, parity plans, and the layer that carries out the plans.
 //!
-//! A [`Layout`] says where the volume's sectors lie on its members and turns
-//! each request into a [`Plan`]: member I/O in phases, with the parity
-//! arithmetic between them written down. The [`Volume`] is the layer that
-//! issues that I/O in order, keeps writes of one stripe apart, and says where
-//! the time went. Layouts nest as layers do: a member may be a volume.
+//! A [`Layout`] maps the sectors of a volume to sectors of its members. A layout turns each request
+//! into a [`Plan`]: member I/O in phases, and the parity arithmetic between the phases. The
+//! [`Volume`] is a layer: it issues the member I/O in order, keeps writes of one stripe apart, and
+//! accounts for the time. Layouts nest as layers do: a member may be a volume.
 //!
-//! Members fail, are replaced by empty ones and are filled again while the
-//! volume is in use: [`MemberStates`] is what layouts know of it,
-//! [`Layout::plan_rebuild`] plans the filling, and the [`Volume`] does it in the
-//! background.
+//! Members fail, are replaced by empty members and are filled again while the volume is in use.
+//! [`MemberStates`] holds the states of the members, [`Layout::plan_rebuild`] plans the rebuild,
+//! and the [`Volume`] carries out the rebuild in the background.
 //!
-//! One file a layout: [`jbod`], [`raid0`], [`raid1`], [`raid10`], [`raid4`],
-//! [`raid5`], [`raid6`], [`lzvs`], [`lzvs_geo`], [`lzvs_naive`], [`paraid`]; all by
-//! name in [`REGISTRY`]. Those with parity share their planning of rows, those with copies
-//! their choice of the copy to read, those for a constant transfer rate their
-//! pairs of members.
+//! Each layout has a file: [`jbod`], [`raid0`], [`raid1`], [`raid10`], [`raid4`], [`raid5`],
+//! [`raid6`], [`lzvs`], [`lzvs_geo`], [`lzvs_naive`], [`paraid`]. [`REGISTRY`] lists all layouts by
+//! name. The layouts with parity share the planning of rows. The layouts with copies share the
+//! choice of the copy to read. The layouts for a constant transfer rate share the pairing of
+//! members.
 
 #[cfg(test)]
 mod bytes;

@@ -1,31 +1,30 @@
 //! Exclusive use of runs of rows, first come, first served.
 //!
-//! Two writes that share a row must not interleave: the second would read
-//! parity that the first is about to change. Each taker names one run of rows
-//! and waits for everybody who asked for any of them before. Whoever holds rows
-//! waits for nothing more, so that nobody can block each other forever.
+//! Two writes that share a row must not interleave, because the second would read parity that the
+//! first is about to change. Each taker names one run of rows. The taker waits for all earlier
+//! takers of any of these rows. A taker with its rows waits for nothing more. A deadlock is
+//! therefore impossible.
 //!
-//! The heart is a map from runs of rows to whoever asked for them last. A taker
-//! waits for the last askers of its rows only: they, in turn, wait for those
-//! before them. So each request costs a few look-ups, however long the queue on
-//! a row is, and a run of a million rows costs no more than one row.
-//! Nothing is allocated in the long run but nodes of that map.
+//! The central structure maps runs of rows to the latest taker of each run. A new taker waits only
+//! for the latest takers of its rows, because those wait for the takers before them. Each request
+//! therefore costs a few look-ups, however long the queue on a row is. A run of a million rows
+//! costs no more than one row. In the long run, only the nodes of the map are allocated.
 
 use crate::plan::Rows;
 use std::collections::BTreeMap;
 
-/// Names what [`RowLocks::acquire`] took or queued for.
+/// Handle of one call of [`RowLocks::acquire`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LockId(u32);
 
-/// See the module.
+/// Locks on runs of rows; see the module.
 #[derive(Debug, Default)]
 pub(crate) struct RowLocks {
-    /// By their first row, disjoint runs of rows and who asked for them last.
+    /// Disjoint runs of rows, keyed by their first row, each with its latest taker.
     latest: BTreeMap<u64, Asked>,
     takers: Vec<Taker>,
     free_takers: Vec<u32>,
-    /// Links of the takers' lists of followers.
+    /// Entries of the takers' lists of followers.
     links: Vec<Link>,
     free_links: Vec<u32>,
 }
@@ -40,9 +39,9 @@ struct Asked {
 struct Taker {
     rows: Rows,
     token: u64,
-    /// How many runs it waits for.
+    /// Number of waits for earlier takers; 0 if the taker holds its rows.
     waits: u32,
-    /// Those who wait for it, in order of arrival.
+    /// List of waiting takers, in order of arrival.
     first_follower: Option<u32>,
     last_follower: Option<u32>,
 }
@@ -54,8 +53,8 @@ struct Link {
 }
 
 impl RowLocks {
-    /// Asks for `rows` in the name of `token`. Answers whether they are free;
-    /// if not, [`release`](RowLocks::release) will name the token in time.
+    /// Asks for `rows` in the name of `token`. Returns a handle and true if the rows are free.
+    /// Otherwise [`release`](RowLocks::release) later returns the token.
     pub(crate) fn acquire(&mut self, rows: Rows, token: u64) -> (LockId, bool) {
         assert!(rows.first <= rows.last, "{rows:?} are no run of rows");
         let taker = self.new_taker(Taker {
@@ -91,8 +90,8 @@ impl RowLocks {
         (LockId(taker), self.takers[taker as usize].waits == 0)
     }
 
-    /// Gives back what was taken. Adds to `granted` the tokens whose rows are
-    /// free now, in the order in which they asked.
+    /// Releases the rows of `lock`. Appends to `granted` the tokens with free rows now, in order of
+    /// arrival.
     pub(crate) fn release(&mut self, lock: LockId, granted: &mut Vec<u64>) {
         let Taker {
             rows,
@@ -127,13 +126,13 @@ impl RowLocks {
         }
     }
 
-    /// The last run that touches `first..=last`.
+    /// Returns the last run in or across `first..=last`.
     fn latest_in(&self, first: u64, last: u64) -> Option<(u64, Asked)> {
         let (&start, &asked) = self.latest.range(..=last).next_back()?;
         (asked.last >= first).then_some((start, asked))
     }
 
-    /// Takes the runs of `taker` out of the map, all of which lie in `rows`.
+    /// Removes all runs of `taker` from the map. All these runs lie in `rows`.
     fn forget(&mut self, rows: Rows, taker: u32) {
         let mut last = rows.last;
         while let Some((first, asked)) = self.latest_in(rows.first, last) {
@@ -169,7 +168,7 @@ impl RowLocks {
     }
 }
 
-/// Puts `value` into a free place of `slab`, or a new one.
+/// Puts `value` into a free place of `slab`, or appends it.
 fn take_slot<T>(slab: &mut Vec<T>, free: &mut Vec<u32>, value: T) -> u32 {
     match free.pop() {
         Some(index) => {
@@ -229,7 +228,7 @@ mod tests {
         assert!(locks.latest.is_empty());
     }
 
-    /// The plain statement of the rule: a list in order of asking.
+    /// A simple model of the rule: a list in order of asking.
     #[derive(Default)]
     struct Plain(Vec<(Rows, u64)>);
 

@@ -1,22 +1,21 @@
-//! `lzvs`: logical zone variable striping, a constant transfer rate without
-//! knowledge of the disks' geometry.
+//! `lzvs`: logical zone variable striping, a constant transfer rate without knowledge of the disks'
+//! geometry.
 //!
-//! Members come in pairs. Each member is divided into logical zones, and zone i
-//! of one is striped with zone z-1-i of the other, with chunks whose ratio falls
-//! by equal steps from the ratio of the outer to the inner transfer rate to 1
-//! in the middle and rises again behind it (Lloyd, "Constant transfer rate RAID
-//! striping for QoS", 2002, section 2.7.7; the sizes are those of
-//! [`Zoning`]). The volume begins with the outermost zone of the first member
-//! and the innermost of the second, and ends with the reverse. Of more than
-//! one pair, rows are dealt to the pairs in turn. There is no redundancy.
+//! Members come in pairs. Each member is divided into z logical zones, and zone i of one member is
+//! striped with zone z-1-i of the other. The ratio of the two chunks begins at the ratio of the
+//! outer to the inner transfer rate. The ratio falls by equal steps to 1 in the middle and rises
+//! again after the middle (Lloyd, "Constant transfer rate RAID striping for QoS", 2002, section
+//! 2.7.7; [`Zoning`] computes the sizes). The volume begins with the outermost zone of the first
+//! member and the innermost zone of the second, and ends with the reverse. With more than one pair,
+//! rows are dealt to the pairs in turn. There is no redundancy.
 //!
-//! The member's address of a chunk is the start of its zone *on that member*
-//! plus its place among the zone's chunks. The kernel code of appendix B adds
-//! the start in the array instead, which counts both members' zones and runs
-//! past the end of the member; and it finds the zone by dividing by a mean
-//! size, which block-exact zones are a little off.
+//! The address of a chunk on a member is the start of the zone *on that member* plus the place
+//! among the zone's chunks. The kernel code of Lloyd's appendix B differs in two points. The code
+//! adds the start of the zone in the array. This sum counts the zones of both members, and
+//! addresses run past the end of the member. The code also finds the zone by a division by a mean
+//! size. The result is slightly wrong for block-exact zones.
 //!
-//! Of members that differ in size the common part is used.
+//! If the members differ in size, the size of the smallest counts.
 
 use crate::layout::Layout;
 use crate::members::smallest;
@@ -34,16 +33,15 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LzvsConfig {
-    /// Logical zones of each member: an even number, at least 4. Best is
-    /// about as many as the disk has real ones. Default 24.
+    /// Number of logical zones of each member: an even number, at least 4. The best number is about
+    /// the number of real zones of the disk. Default 24.
     pub zones: u32,
-    /// Transfer rate, or sectors a track, at the outer edge over that at the
-    /// inner edge, as in "800/370" or 2.16: above 1. `fullstroke lzvs plan`
-    /// measures it. Default "10/6".
+    /// Transfer rate, or sectors per track, at the outer edge divided by the same at the inner
+    /// edge, as in "800/370" or 2.16. Must be above 1. `fullstroke lzvs plan` measures the ratio.
+    /// Default "10/6".
     pub ratio: Ratio,
-    /// The chunk of the slower member of each pair of zones: a positive multiple
-    /// of 512. That of the faster member is up to `ratio` times as large, in
-    /// whole sectors. Default 8KiB.
+    /// Chunk of the slower member of each pair of zones: a positive multiple of 512. The chunk of
+    /// the faster member is up to `ratio` times as large, in whole sectors. Default 8KiB.
     pub blocking: Bytes,
 }
 
@@ -59,13 +57,13 @@ impl Default for LzvsConfig {
     }
 }
 
-/// The name in stack files.
+/// Name of the layout in stack files.
 const NAME: &str = "lzvs";
 
-/// The logical zones of each member.
+/// Returns the logical zones of each member.
 ///
 /// # Errors
-/// Names the key that cannot be.
+/// Names the key with the impossible value.
 pub fn zoning(config: &LzvsConfig, members: &[Sectors]) -> Result<Zoning, ConfigError> {
     pairs_of(NAME, members)?;
     let blocking = blocking_sectors(config.blocking)?;
@@ -100,7 +98,7 @@ pub(crate) fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>,
     )
 }
 
-/// From the outermost zone of the forward member to its innermost.
+/// Returns the sections in order, from the outermost zone of the forward member to its innermost.
 fn sections(zoning: &Zoning) -> Vec<Section> {
     let starts = zoning.start_blocks();
     let zones = starts.len();

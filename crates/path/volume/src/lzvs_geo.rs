@@ -1,18 +1,17 @@
 //! `lzvs-geo`: a constant transfer rate from the real zones of the disks.
 //!
-//! As `lzvs`, but pairs of zones end where real zones end, and chunks are as
-//! the transfer rates of the zones that are paired. So the forward and the
-//! backward member each go once through all of their zones, and need the same
-//! time for it; of disks that differ the slower-paced one leaves out its
-//! innermost part. (Lloyd, "Constant transfer rate RAID striping for QoS", 2002,
-//! section 2.7.8, could not do this: his disks differed.)
+//! Same as `lzvs`, with two differences. Pairs of zones end where real zones end, and the chunks
+//! follow the transfer rates of the paired zones. The forward and the backward member therefore
+//! each pass once through all of their zones in the same time. If the disks differ, the slower disk
+//! leaves out its innermost part. (Lloyd, "Constant transfer rate RAID striping for QoS", 2002,
+//! section 2.7.8, could not do this, because his disks differed.)
 //!
-//! With `zones`, the volume is made of parts with floors of their own (his
-//! section 5.1.1), in the order given. What they leave over follows behind them.
+//! With `zones`, the volume consists of parts with floors of their own (Lloyd, section 5.1.1), in
+//! the given order. The remaining space follows the parts.
 //!
-//! Of more than one pair, rows are dealt to the pairs in turn, and the slowest
-//! forward and the slowest backward member count. Pairs of disks of their own
-//! kind are better nested under `raid0`.
+//! With more than one pair, rows are dealt to the pairs in turn, and the slowest forward and the
+//! slowest backward member count. Pairs of different kinds of disks are better nested under
+//! `raid0`.
 
 use crate::layout::Layout;
 use crate::members::{smallest, too_large};
@@ -30,17 +29,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LzvsGeoConfig {
-    /// The least chunk of the slower member of each pair of zones: a positive
-    /// multiple of 512. A few sectors more are taken where whole sectors then come
-    /// nearer to the ratio of the rates; the chunk of the faster member is as much
-    /// larger as it is faster. Default 8KiB.
+    /// Smallest chunk of the slower member of each pair of zones: a positive multiple of 512. The
+    /// chunk may be a few sectors larger if whole sectors then come nearer to the ratio of the
+    /// rates. The chunk of the faster member is larger by the ratio of the rates. Default 8KiB.
     pub blocking: Bytes,
-    /// Parts of the volume, in order, each with its size and the rate below
-    /// which no sequential transfer in it may fall. Default: none, one rate
-    /// throughout.
+    /// Parts of the volume, in order. Each part has a size and a floor: no sequential transfer in
+    /// the part may fall below this rate. Default: no parts, one rate throughout.
     pub zones: Vec<Floor>,
-    /// The zones of each member, from its first address on. Default: those of
-    /// the drives.
+    /// Zones of each member, from its first address on. Default: the zones of the drives.
     pub member_zones: Vec<Vec<MemberZone>>,
 }
 
@@ -54,7 +50,7 @@ impl Default for LzvsGeoConfig {
     }
 }
 
-/// The name in stack files.
+/// Name of the layout in stack files.
 const NAME: &str = "lzvs-geo";
 
 /// See [`BuildLayout`](crate::BuildLayout).
@@ -63,21 +59,21 @@ pub(crate) fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>,
     Paired::layout(NAME, members, &packed(&parts.concat()), Saw::OneTooth)
 }
 
-/// The parts of a volume: those of `zones` and what they leave over, or one.
+/// Returns the parts of a volume: the parts of `zones` and the remaining space, or one part.
 ///
 /// # Errors
-/// Names the key that cannot be; of a floor that cannot be met, with the best
-/// that can be had.
+/// Names the key with the impossible value. If a floor is too high, the error also names the best
+/// possible floor.
 pub fn parts(config: &LzvsGeoConfig, members: &[Sectors]) -> Result<Vec<Part>, ConfigError> {
     let (parts, pairs) = plan(config, members)?;
     Ok(Part::of(&parts, pairs))
 }
 
-/// The rows of each part, and the number of pairs.
+/// Returns the rows of each part and the number of pairs.
 fn plan(config: &LzvsGeoConfig, members: &[Sectors]) -> Result<(Vec<Vec<Rows>>, u64), ConfigError> {
     let pairs = pairs_of(NAME, members)?;
     let blocking = blocking_sectors(config.blocking)?;
-    // Only what can be counted can be planned in whole numbers.
+    // The sizes are planned in whole numbers, so that the sum of the members must not overflow.
     members
         .iter()
         .try_fold(0u64, |sum, member| sum.checked_add(member.0))
@@ -109,7 +105,7 @@ fn plan(config: &LzvsGeoConfig, members: &[Sectors]) -> Result<(Vec<Vec<Rows>>, 
     Ok((parts, pairs))
 }
 
-/// The zones of each member, checked.
+/// Checks the zones of each member and returns a timeline for each.
 fn timelines(zones: &[Vec<MemberZone>], members: &[Sectors]) -> Result<Vec<Timeline>, ConfigError> {
     if zones.len() != members.len() {
         let message = format!(
@@ -155,7 +151,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Zones of equal size whose rates fall by equal steps, in MB/s.
+    /// Returns zones of equal size with rates in equal steps. Rates are in MB/s.
     fn disk(zones: u64, sectors: u64, outer: u64, inner: u64) -> Vec<MemberZone> {
         let rate = |zone: u64| (outer - (outer - inner) * zone / (zones - 1)) * 1_000_000;
         let zone = |zone| MemberZone {
@@ -194,8 +190,8 @@ mod tests {
         let all = parts(&config, &members).unwrap();
         assert_eq!(all.len(), 1);
         assert!(2 * SECTORS - all[0].sectors.0 < 1000, "{all:?}");
-        // Zones hold equally many sectors, and so inner ones take longer: the
-        // rates that meet add up to 283 MB/s and more, not to 300.
+        // All zones hold the same number of sectors, so that inner zones take longer. The rates
+        // that meet add up to 283 MB/s and more, not to 300.
         assert!(all[0].floor_bytes_per_s > 275_000_000, "{all:?}");
     }
 
@@ -239,8 +235,8 @@ mod tests {
 
     #[test]
     fn a_floor_that_leaves_time_to_others_is_as_far_inside_as_it_may_be() {
-        // 260 MB/s everywhere, less than the 283 that all could have: the rest,
-        // without a floor, keeps the outside.
+        // The floor of 260 MB/s is below the 283 MB/s that all parts could have. The rest has no
+        // floor and keeps the outside.
         let disks = vec![disk(10, SECTORS, 200, 100); 2];
         let (asked, members) = config(vec![floor(200, 260.0)], &disks);
         let all = parts(&asked, &members).unwrap();

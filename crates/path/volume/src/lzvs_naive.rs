@@ -1,13 +1,11 @@
-//! `lzvs-naive`: a chunk from the edge of one disk, a chunk from the spindle of
-//! the other.
+//! `lzvs-naive`: a chunk from the edge of one disk, then a chunk from the spindle of the other.
 //!
-//! What Lloyd begins with and rejects (2002, section 2.7.6): chunks of equal
-//! size are taken in turn from the forward member, from its first on, and from
-//! the backward member, from its last on. The backward member reads each chunk
-//! forwards and then goes back by two. The transfer rate is nearly constant, as
-//! the slower member sets it: there is little to gain over the inner edge of
-//! RAID 0, and each chunk of the backward member is an I/O of its own. It is
-//! here for comparison.
+//! Lloyd begins with this layout and rejects it (2002, section 2.7.6). Chunks of equal size are
+//! taken in turn from the forward member, beginning with its first chunk, and from the backward
+//! member, beginning with its last chunk. The backward member reads each chunk forwards and then
+//! goes back by two chunks. The transfer rate is nearly constant, because the slower member sets
+//! the rate. The gain over the inner edge of RAID 0 is small, and each chunk of the backward member
+//! is a separate I/O. The layout exists for comparison.
 
 use crate::layout::Layout;
 use crate::members::smallest;
@@ -22,8 +20,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LzvsNaiveConfig {
-    /// Bytes on one member before the other has its turn: a positive multiple
-    /// of 512. Default 8KiB.
+    /// Bytes on one member before the other member has its turn: a positive multiple of 512.
+    /// Default 8KiB.
     pub blocking: Bytes,
 }
 

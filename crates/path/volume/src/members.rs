@@ -1,12 +1,12 @@
-//! Checks that the layouts share: of their keys, and of their members' sizes.
+//! Common checks of the layouts: keys and members' sizes.
 
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
 
-/// The chunk size that a layout has unless its keys say otherwise.
+/// Chunk size without the key `chunk`.
 pub(crate) const DEFAULT_CHUNK: Bytes = Bytes(64 << 10);
 
-/// The chunk in sectors: a positive multiple of the sector.
+/// Returns the chunk in sectors. The chunk must be a positive multiple of the sector.
 pub(crate) fn chunk_sectors(chunk: Bytes) -> Result<u64, ConfigError> {
     match chunk.sectors() {
         Some(Sectors(sectors)) if sectors > 0 => Ok(sectors),
@@ -19,7 +19,7 @@ pub(crate) fn chunk_sectors(chunk: Bytes) -> Result<u64, ConfigError> {
     }
 }
 
-/// An error unless there are at least `least` members.
+/// Returns an error if there are fewer than `least` members.
 pub(crate) fn at_least(layout: &str, members: &[Sectors], least: usize) -> Result<(), ConfigError> {
     if members.len() >= least {
         return Ok(());
@@ -32,7 +32,7 @@ pub(crate) fn at_least(layout: &str, members: &[Sectors], least: usize) -> Resul
     Err(ConfigError::new("members", message))
 }
 
-/// How many whole chunks every member holds: at least one.
+/// Returns the number of whole chunks on every member, or an error if there are none.
 pub(crate) fn common_rows(members: &[Sectors], chunk: u64) -> Result<u64, ConfigError> {
     let (smallest, capacity) = smallest(members);
     let rows = capacity.0 / chunk;
@@ -47,15 +47,15 @@ pub(crate) fn common_rows(members: &[Sectors], chunk: u64) -> Result<u64, Config
     Err(ConfigError::new("chunk", message))
 }
 
-/// The index and capacity of the smallest member, the first of several.
+/// Returns the index and the capacity of the smallest member. Among equal members, the first
+/// counts.
 pub(crate) fn smallest(members: &[Sectors]) -> (usize, Sectors) {
     let all = members.iter().copied().enumerate();
     all.min_by_key(|&(index, capacity)| (capacity, index))
         .unwrap_or_default()
 }
 
-/// `factors` multiplied, or an error if the volume would have more than 2^64
-/// sectors.
+/// Returns the product of `factors`, or an error if the volume would have more than 2^64 sectors.
 pub(crate) fn capacity_of(factors: [u64; 3]) -> Result<Sectors, ConfigError> {
     let product = factors
         .iter()
@@ -63,7 +63,7 @@ pub(crate) fn capacity_of(factors: [u64; 3]) -> Result<Sectors, ConfigError> {
     product.map(Sectors).ok_or_else(too_large)
 }
 
-/// The error of a volume whose sectors cannot be counted.
+/// Returns the error for an overflow of the number of sectors.
 pub(crate) fn too_large() -> ConfigError {
     ConfigError::new(
         "members",

@@ -1,4 +1,4 @@
-//! Which copy a read goes to, and how copies are made.
+//! Choice of the copy to read, and creation of copies.
 
 use crate::plan::{Content, Place, PlanWriter};
 use crate::states::MemberStates;
@@ -7,37 +7,35 @@ use fullstroke_units::Lbn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a mirrored layout chooses the copy that a read goes to.
+/// Policy of a mirrored layout for the choice of the copy to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadPolicy {
     /// The copies in turn.
     #[default]
     RoundRobin,
-    /// The member with the fewest requests in it; of several, the first.
+    /// The member with the fewest requests in its queue; among equals, the first.
     ShortestQueue,
-    /// The member whose arm is nearest to the data's cylinder, by the gauges
-    /// and track tables of the members; of several, the one with the shortest
-    /// queue, then the first. A member without a track table counts as
-    /// farthest.
+    /// The member with its arm nearest to the cylinder of the data. The gauges and the track tables
+    /// of the members give the distance. Among equals, the member with the shortest queue wins,
+    /// then the first. A member without a track table counts as farthest.
     NearestHead,
 }
 
-/// One copy that could be read.
+/// A readable copy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) member: usize,
     pub(crate) lbn: Lbn,
-    /// Requests that are about to be sent to it and that its gauge does not
-    /// show yet.
+    /// Number of planned requests for the member beyond those in its gauge.
     pub(crate) planned: u32,
 }
 
-/// Chooses among copies, and remembers whose turn it is.
+/// Chooses among copies, and remembers the next copy in turn.
 #[derive(Clone, Debug)]
 pub(crate) struct CopyChooser {
     policy: ReadPolicy,
-    /// Reads so far of the data whose first copy is on each member.
+    /// For each member, the next turn for data with its first copy on the member.
     turns: Vec<u32>,
 }
 
@@ -49,9 +47,8 @@ impl CopyChooser {
         }
     }
 
-    /// The copy to read of those in `alive`, or `None` if there is none.
-    /// `group` is the member of the first copy, whether alive or not: each
-    /// group has turns of its own.
+    /// Returns the copy in `alive` to read, or `None` if `alive` is empty. `group` is the member of
+    /// the first copy, alive or not: each group has its own turns.
     pub(crate) fn choose(
         &mut self,
         group: usize,
@@ -100,12 +97,11 @@ fn seek_distance(copy: &Candidate, below: Below<'_>) -> u32 {
     })
 }
 
-/// Writes or discards a run of the volume's sectors in all of its copies, each a
-/// member and an extent there. If no copy is left there is nothing to keep up
-/// to date.
+/// Writes or discards a run of the volume's sectors in all of its copies. Each copy is a member and
+/// an extent there. If no copy is left, no copy can be kept up to date, and the run is lost.
 ///
-/// Where a copy is still to be filled, the strand takes the sectors for itself:
-/// what fills it must not be older than what a write put in its place meanwhile.
+/// If a copy is still to be filled, the strand reserves the sectors. Otherwise the rebuild could
+/// overwrite the new data with older data.
 pub(crate) fn write_copies(
     writer: &mut PlanWriter<'_>,
     states: &MemberStates,
@@ -139,8 +135,8 @@ fn hold(writer: &mut PlanWriter<'_>, extent: Extent) {
     writer.hold_row(extent.end().0 - 1);
 }
 
-/// Copies a run of the volume's sectors from one place to several members,
-/// where it lies at the same addresses: it is read once, then written.
+/// Copies a run of the volume's sectors from one member to several members. The run lies at the
+/// same addresses of all members. The run is read once and then written.
 pub(crate) fn copy_to_all(
     writer: &mut PlanWriter<'_>,
     run: Extent,
@@ -161,8 +157,8 @@ pub(crate) fn copy_to_all(
     }
 }
 
-/// Copies runs of the volume's sectors, ascending, from one place to another:
-/// all are read, then all are written.
+/// Copies runs of the volume's sectors, ascending, from one place to another. All runs are read
+/// first, then all are written.
 pub(crate) fn copy_runs(
     writer: &mut PlanWriter<'_>,
     runs: impl Iterator<Item = (Extent, (usize, Extent), (usize, Extent))> + Clone,
@@ -191,7 +187,7 @@ mod tests {
     use fullstroke_units::{Cylinder, Sectors};
     use std::sync::Arc;
 
-    /// A hundred sectors a cylinder.
+    /// A track table with one hundred sectors per cylinder.
     struct Hundreds;
 
     impl TrackTable for Hundreds {

@@ -1,22 +1,20 @@
-//! What the layouts share that pair the outside of one disk with the inside of
+//! The common part of the layouts of paired disks: the outside of one disk with the inside of
 //! another.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `map.rs` | the address map |
-//! | `divisor.rs` | division by what is known beforehand |
+//! | `divisor.rs` | division by a divisor that is known in advance |
 //! | `zoning.rs` | the mathematics of logical zones |
-//! | `ratio.rs` | outer over inner transfer rate, as a fraction |
-//! | `timeline.rs` | the real zones of a disk, by the time that it takes to pass them |
+//! | `ratio.rs` | outer transfer rate divided by inner, as a fraction |
+//! | `timeline.rs` | the real zones of a disk, with the time to pass each zone |
 //! | `walk.rs` | pairs of real zones |
 //! | `floors.rs` | parts of a volume with floors of their own |
 //!
-//! Members come in pairs: of members 2j and 2j+1 the first is the **forward**
-//! one, which is passed from its outer edge to its inner, the second the
-//! **backward** one, which is passed from its inner edge to its outer. The
-//! volume is a sequence of sections. In each, a **row** is one chunk on the
-//! forward and one on the backward member of a pair, and rows are dealt to the
-//! pairs in turn.
+//! Members come in pairs. Of members 2j and 2j+1, the first is the **forward** member, passed from
+//! its outer edge to its inner. The second is the **backward** member, passed from its inner edge
+//! to its outer. The volume is a sequence of sections. In each section, a **row** is one chunk on
+//! the forward and one on the backward member of a pair. Rows are dealt to the pairs in turn.
 
 #[cfg(test)]
 mod cases;
@@ -49,8 +47,7 @@ use fullstroke_contract::{Below, ConfigError, Extent, Request, Status};
 use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
 use map::Map;
 
-/// The least chunk of these layouts unless their keys say otherwise: that of
-/// Lloyd's example (figure 3.3).
+/// Smallest chunk of these layouts without a key: the chunk of Lloyd's example (figure 3.3).
 pub(crate) const DEFAULT_BLOCKING: Bytes = Bytes(8 << 10);
 
 /// A layout of pairs.
@@ -63,7 +60,7 @@ pub(crate) struct Paired {
     open: OpenIos,
 }
 
-/// The blocking factor in sectors.
+/// Returns the blocking factor in sectors.
 pub(crate) fn blocking_sectors(blocking: Bytes) -> Result<u64, ConfigError> {
     match blocking.sectors() {
         Some(Sectors(sectors)) if sectors > 0 => Ok(sectors),
@@ -78,7 +75,7 @@ pub(crate) fn blocking_sectors(blocking: Bytes) -> Result<u64, ConfigError> {
     }
 }
 
-/// How many pairs there are; an error unless the members come in pairs.
+/// Returns the number of pairs, or an error if the number of members is odd or 0.
 pub(crate) fn pairs_of(layout: &str, members: &[Sectors]) -> Result<u64, ConfigError> {
     at_least(layout, members, 2)?;
     if members.len().is_multiple_of(2) {
@@ -91,8 +88,8 @@ pub(crate) fn pairs_of(layout: &str, members: &[Sectors]) -> Result<u64, ConfigE
 }
 
 impl Paired {
-    /// A layout of these sections, which on each member follow one another
-    /// without gaps from sector 0 on, in any order.
+    /// Returns a layout of these sections. On each member, the sections follow one another without
+    /// gaps from sector 0 on, in any order.
     pub(crate) fn layout(
         name: &'static str,
         members: &[Sectors],

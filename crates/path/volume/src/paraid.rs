@@ -1,10 +1,12 @@
 //! `paraid` and `e-paraid`: arrays with two gears.
 //!
-//! In the high gear it is the RAID 0 or RAID 5 of its native data, which takes the front of each
-//! member. In the low gear the last members stand, and what they hold is served from the soft state on
-//! the others. `paraid` has that in one reserve behind the data (Weddle et al. 2007); `e-paraid` in
-//! buckets between clusters of the data, beside that of the same rows, so that arms move less (the
-//! thesis of 2012 on proactive storage, section 7.4). How gears and copies work: `gears.rs`.
+//! In the high gear, the array is the RAID 0 or RAID 5 of its native data. The native data takes
+//! the front of each member. In the low gear, the last members are in standby. The soft state on
+//! the other members serves the data of the members in standby. `paraid` keeps the soft state in
+//! one reserve after the data (Weddle et al. 2007). `e-paraid` keeps the soft state in buckets
+//! between clusters of the data, next to the data of the same rows, to make arms move less (the
+//! thesis of 2012 on proactive storage, section 7.4). The file `gears.rs` describes gears and
+//! copies.
 
 use crate::gears::{GearMap, Geared, ShiftRules};
 use crate::layout::Layout;
@@ -18,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// The RAID level of both gears.
+/// RAID level of both gears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -32,34 +34,37 @@ pub enum Level {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ParaidConfig {
-    /// `raid0` or `raid5`: of the array, and of the soft state. Default `raid5`.
+    /// RAID level of the array and of the soft state: `raid0` or `raid5`. Default `raid5`.
     pub level: Level,
-    /// Bytes on one member before the next has its turn: a positive multiple
-    /// of 512. Default 64KiB.
+    /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
+    /// 64KiB.
     pub chunk: Bytes,
-    /// The member that has failed, counted from 0; at most one, and none of `raid0`. Default none.
+    /// The failed member, counted from 0; at most one, and none with `raid0`. Default none.
     pub failed: Vec<u32>,
-    /// Members that work in the low gear, the first ones. Default: three quarters of all, rounded up.
+    /// Number of active members in the low gear; these are the first members. Default: three
+    /// quarters of all members, rounded up.
     pub active: Option<u32>,
-    /// How much of each member holds native data, in per cent. Default 50. `paraid` has its reserve
-    /// behind the middle.
+    /// Share of native data on each member, in per cent. Default 50. The reserve of `paraid` lies
+    /// in the second half of each member.
     pub native_percent: u32,
-    /// `e-paraid` only: chunks of a member between two buckets. Default 32.
+    /// Only for `e-paraid`: number of chunks of a member between two buckets. Default 32.
     pub cluster: Option<u32>,
-    /// The working members' mean utilisation below which the array shifts down, a share of the time.
-    /// Default 0.1.
+    /// The array shifts down if the mean utilisation of the working members is below this share of
+    /// the time. Default 0.1.
     pub shift_down: f64,
-    /// The one above which it shifts up; more than what `shift_down` becomes on `active` members. Default 0.4.
+    /// The array shifts up if the mean utilisation of the working members is above this share of
+    /// the time. Must be more than `shift_down` times all members divided by `active` members.
+    /// Default 0.4.
     pub shift_up: f64,
-    /// What the mean is taken over, in seconds. Default 60.
+    /// Period of the mean utilisation, in seconds. Default 60.
     pub window_s: f64,
-    /// The least time in a gear, in seconds. Default 60.
+    /// Minimum time in a gear, in seconds. Default 60.
     pub stay_s: f64,
-    /// Bytes a second that a shift copies at most. Default: as fast as it goes, in the priority
-    /// class `idle`.
+    /// Maximum copy rate of a shift, in bytes per second. Default: no limit; the copies have the
+    /// priority class `idle`.
     pub copy_rate: Option<Bytes>,
-    /// How often the members may be stopped in 24 hours; then the array stays in the high gear.
-    /// Default: as often as the load allows.
+    /// Maximum number of stops of the members in 24 hours; then the array stays in the high gear.
+    /// Default: no limit.
     pub stops_a_day: Option<u32>,
 }
 
@@ -82,14 +87,14 @@ impl Default for ParaidConfig {
     }
 }
 
-/// The name of the one with buckets beside clusters.
+/// Name of the layout with buckets next to clusters.
 pub(crate) const BESIDE: &str = "e-paraid";
 
-/// The cluster of the thesis (section 7.4.2): large enough for sequential reads in the high gear,
-/// small enough to bring both kinds of data together.
+/// Cluster size of the thesis (section 7.4.2): large enough for sequential reads in the high gear,
+/// and small enough to keep both kinds of data close together.
 const CLUSTER: u32 = 32;
 
-/// `paraid`; see [`BuildLayout`](crate::BuildLayout).
+/// Builds `paraid`; see [`BuildLayout`](crate::BuildLayout).
 pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
     let config: ParaidConfig = registry::read(keys)?;
     if config.cluster.is_some() {
@@ -100,7 +105,7 @@ pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, Config
     assemble("paraid", &config, members, None)
 }
 
-/// `e-paraid`; see [`BuildLayout`](crate::BuildLayout).
+/// Builds `e-paraid`; see [`BuildLayout`](crate::BuildLayout).
 pub fn build_beside(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
     let config: ParaidConfig = registry::read(keys)?;
     let cluster = u64::from(config.cluster.unwrap_or(CLUSTER));
@@ -142,8 +147,9 @@ fn assemble(
     )))
 }
 
-/// Refuses what no utilisation reaches, and a load that would shift down and, on the low gear's fewer members,
-/// up again for ever.
+/// Returns an error for a threshold above 1, because no utilisation reaches it. Also returns an
+/// error if one load could shift the array down and, on the fewer members of the low gear, up again
+/// for ever.
 fn thresholds(rules: &ShiftRules, active: u64, members: u64) -> Result<(), ConfigError> {
     let ShiftRules { down, up, .. } = *rules;
     for (key, share) in [("shift_down", down), ("shift_up", up)] {
@@ -155,7 +161,7 @@ fn thresholds(rules: &ShiftRules, active: u64, members: u64) -> Result<(), Confi
         }
     }
     let after = down * members as f64 / active as f64;
-    // A share that comes to `shift_up` but for rounding is no less.
+    // A share that equals `shift_up` except for rounding counts as equal.
     if after < up * (1.0 - 1e-9) {
         return Ok(());
     }
@@ -167,7 +173,7 @@ fn thresholds(rules: &ShiftRules, active: u64, members: u64) -> Result<(), Confi
     Err(ConfigError::new("shift_down", message))
 }
 
-/// How many members work in the low gear, and how many stop.
+/// Returns the numbers of active and of stopping members in the low gear.
 fn gears(config: &ParaidConfig, members: u64, parities: u64) -> Result<(u64, u64), ConfigError> {
     let active = config.active.map_or((members * 3).div_ceil(4), u64::from);
     let least = if parities > 0 { 3 } else { 1 };
@@ -242,7 +248,7 @@ fn map(
     Err(ConfigError::new("native_percent", message))
 }
 
-/// The array of all members.
+/// Builds the array of all members, for the high gear.
 fn base(config: &ParaidConfig, native: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
     let mut keys = Keys::new();
     keys.insert("chunk".into(), json!(config.chunk.0));

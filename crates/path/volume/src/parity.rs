@@ -1,15 +1,14 @@
-//! What raid4, raid5 and raid6 share: rows of chunks with parity.
+//! The common part of raid4, raid5 and raid6: rows of chunks with parity.
 //!
-//! Row r is chunk r of every member. The plan of a request treats each row that
-//! is written in part as a strand of its own, and each run of whole rows as
-//! one. Within a row, the written part is cut (see [`bands`]) so that each cut
-//! concerns the same chunks from end to end, and each cut gets the method that
-//! costs least (see [`choice`]).
+//! Row r is chunk r of every member. In the plan of a request, each partly written row is a strand,
+//! and each run of whole rows is a strand. Within a row, the written part is cut so that each cut
+//! concerns the same chunks from end to end (see [`bands`]). Each cut gets the method with the
+//! lowest cost (see [`choice`]).
 //!
-//! Members fail, and are filled again from row 0 upwards ([`refill`]). A row
-//! that is filled on a member counts it as alive, one that is not as failed. A
-//! row that has lost more than its parities make good is broken: what is left
-//! of it can be read, and nothing written.
+//! Members fail and are filled again from row 0 upwards ([`refill`]). A member under rebuild counts
+//! as alive in the filled rows and as failed in the other rows. A row is broken if it has lost more
+//! chunks than its parities can restore. The remaining data of a broken row can be read, but the
+//! row cannot be written.
 
 mod bands;
 mod choice;
@@ -38,7 +37,7 @@ use map::Cell;
 use rows::{RowPlanner, Term, Wanted};
 use stripe_cache::StripeCache;
 
-/// What the keys of a parity layout say.
+/// The keys of a parity layout.
 pub(crate) struct ParityConfig<'a> {
     pub(crate) name: &'static str,
     pub(crate) parities: usize,
@@ -57,7 +56,7 @@ pub(crate) struct ParityLayout {
     capacity: Sectors,
     rows: RowPlanner,
     open: OpenIos,
-    /// What a sum is made of; kept for its room.
+    /// Terms of a sum; kept to reuse the allocated memory.
     terms: Vec<Term>,
 }
 
@@ -95,9 +94,8 @@ impl ParityLayout {
 }
 
 impl ParityLayout {
-    /// The stripe cache learns what a plan reads and writes: plans are made in
-    /// the order in which their rows are locked, so that whoever counts on it comes
-    /// later.
+    /// Records in the stripe cache the sectors of a plan. Plans are made in the order of their
+    /// locks. A later plan may rely on the record, because the later plan also runs later.
     fn went_through_stripes(&mut self, operation: Operation, plan: &Plan) {
         let Some(cache) = self
             .rows
@@ -122,7 +120,8 @@ impl ParityLayout {
     }
 }
 
-/// Q tells 255 data chunks apart, no more.
+/// Q can distinguish at most 255 data chunks, because the generator of GF(2^8) has 255 different
+/// powers.
 fn check_code_length(config: &ParityConfig<'_>, members: usize) -> Result<(), ConfigError> {
     if config.parities < 2 || members <= 257 {
         return Ok(());
@@ -224,7 +223,8 @@ impl Layout for ParityLayout {
         status
     }
 
-    /// What a failed member was to hold is not known to be held anywhere.
+    /// A failure clears the stripe cache, because the planned I/O of the failed member may not have
+    /// taken place.
     fn set_member_state(&mut self, member: usize, state: MemberState) {
         if state == MemberState::Failed
             && let Some(cache) = &mut self.rows.cache
@@ -247,7 +247,7 @@ impl Layout for ParityLayout {
             return longest(self, members);
         }
         let end = rows.end * self.rows.map.chunk;
-        // What fills a member is read from the others, whatever memory holds.
+        // A rebuild reads every source from the members, also sectors that the stripe cache holds.
         let cache = self.rows.cache.take();
         self.rows.refill(
             members,

@@ -1,34 +1,31 @@
-//! What a volume does for one request: member I/O in phases, and the parity
-//! arithmetic between them.
+//! The plan of one request: member I/O in phases, and the parity arithmetic between the phases.
 //!
-//! A plan is flat. Its **strands** are independent of each other; within one,
-//! the I/O of the first phase comes before that of the second. The bytes of
-//! each I/O are named by **pieces**: a run in the request's own buffer or in a
-//! scratch buffer that belongs to the plan. After a strand's reads and before
-//! its writes, its **steps** are carried out in order, each of the form
-//! `into = coefficient * from` or `into += coefficient * from` over GF(2^8).
-//! That is all of the arithmetic: exclusive or is the coefficient 1, and
-//! rebuilding lost data is a sum like any other.
+//! A plan is flat. The **strands** of a plan are independent of each other. Within a strand, the
+//! I/O of the first phase completes before the I/O of the second phase starts. **Pieces** name the
+//! bytes of each I/O: a run in the request's own buffer or in a scratch buffer of the plan. After a
+//! strand's reads and before its writes, the **steps** of the strand run in order. Each step has
+//! the form `into = coefficient * from` or `into += coefficient * from` over GF(2^8). No other
+//! arithmetic is needed: exclusive or is the coefficient 1, and lost data is a sum as well.
 //!
-//! A plan made with [`Detail::Timing`] has the same strands and I/O, but no
-//! pieces, bands and steps: whoever only times it does not need them.
+//! A plan made with [`Detail::Timing`] has the same strands and I/O, but no pieces, bands and
+//! steps, because a simulation of times alone does not need them.
 
 use fullstroke_contract::{Extent, Operation, Status};
 use fullstroke_units::{Lbn, Sectors};
 use std::ops::Range;
 
-/// How much of a plan is written down.
+/// Level of detail of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Detail {
-    /// Strands and I/O.
+    /// Strands and I/O only.
     Timing,
-    /// Everything that is needed to carry the plan out on bytes.
+    /// Also the pieces, bands and steps, for execution on bytes.
     #[default]
     Bytes,
 }
 
-/// The member I/O of one request. Made once and filled again for each request,
-/// so that planning allocates nothing in the long run.
+/// The member I/O of one request. A plan is created once and filled again for each request.
+/// Planning therefore allocates nothing in the long run.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     detail: Detail,
@@ -39,24 +36,23 @@ pub struct Plan {
     steps: Vec<Step>,
     scratch: Sectors,
     read_for_nothing: Sectors,
-    /// Bands by their method, whatever the detail.
+    /// Number of bands by method. Counted at both levels of detail.
     methods: [u32; Method::ALL.len()],
 }
 
-/// A part of the request that does not wait for its other parts.
+/// An independent part of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strand {
     /// Index of the first I/O.
     begin: u32,
     /// Index of the first I/O of the second phase.
     middle: u32,
-    /// Index behind the last I/O.
+    /// Index after the last I/O.
     end: u32,
     rows: Option<Rows>,
 }
 
-/// Rows of chunks, both ends included. Layouts with copies have rows of one
-/// sector, the volume's.
+/// Rows of chunks, both ends included. In a layout with copies, a row is one sector of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rows {
     /// The first row.
@@ -74,82 +70,83 @@ pub struct MemberIo {
     pub strand: u32,
     /// Read, write, flush or discard.
     pub operation: Operation,
-    /// Whether it waits for the strand's first phase.
+    /// True if the I/O waits for the first phase of its strand.
     pub second_phase: bool,
-    /// The run of the member's sectors; empty for a flush.
+    /// Run of the member's sectors; empty for a flush.
     pub extent: Extent,
-    /// The row of chunks in which the extent begins, where rows have parity.
+    /// Row of chunks at the beginning of the extent, if the rows have parity.
     pub row: Option<u64>,
 }
 
-/// A place in memory, in sectors from the beginning of its buffer.
+/// A place in memory, in sectors from the beginning of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the buffer that the request reads into or writes from.
+    /// A place in the request's own buffer.
     Request(Sectors),
-    /// In the plan's scratch buffer.
+    /// A place in the plan's scratch buffer.
     Scratch(Sectors),
 }
 
-/// What memory a run of sectors of a member I/O is read into or written from.
-/// The pieces of an I/O, in their order, tile its extent without overlap.
+/// The memory for a run of sectors of one member I/O. The pieces of an I/O, in order, cover the
+/// extent of the I/O without gaps or overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Index of the I/O.
     pub io: u32,
-    /// The first sector on the member.
+    /// First sector on the member.
     pub lbn: Lbn,
-    /// The length.
+    /// Length.
     pub sectors: Sectors,
-    /// The memory.
+    /// Place in memory.
     pub place: Place,
-    /// What the sectors are.
+    /// Meaning of the sectors.
     pub content: Content,
 }
 
-/// What the sectors of a piece are.
+/// Meaning of the sectors of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Data that the request asked for or brings.
+    /// The request's own data.
     Data,
-    /// Data that the row's arithmetic needs: what is about to be overwritten,
-    /// or a neighbour's. Also data that a new member is filled with.
+    /// Other data for the arithmetic of the row: old data before an overwrite, or the data of other
+    /// chunks. Also the data for a new member.
     Peer,
-    /// P.
+    /// The parity P.
     Parity,
-    /// Q.
+    /// The second parity Q.
     SecondParity,
 }
 
-/// How the parity of a band comes about, or lost data comes back.
+/// Method for the parity or the lost data of a band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {
-    /// Every data chunk is written: parity is the sum of the new data.
+    /// The request writes every data chunk: parity is the sum of the new data.
     FullStripe,
     /// New parity is old parity, less old data, plus new data.
     ReadModifyWrite,
-    /// New parity is the sum of the new data and of the rest, which is read.
+    /// New parity is the sum of the new data and of the other data of the row. The plan reads the
+    /// other data.
     ReconstructWrite,
-    /// Lost data is computed from everything that is left: for a read, that is
-    /// the answer; for a write, parity is then the sum as in a
-    /// reconstruct-write; for a new member, that is what fills it.
+    /// Lost data is computed from all remaining chunks. For a read, the lost data is the answer.
+    /// For a write, parity is then the sum as in a reconstruct-write. For a new member, the
+    /// computed data fills the member.
     Recover,
-    /// The row's parity members have failed: data is written alone.
+    /// The parity members of the row have failed: the plan writes data only.
     Unprotected,
 }
 
-/// A run of offsets within one row's chunks to which one method applies.
+/// A run of offsets within one row's chunks, with one method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
     /// Index of the strand.
     pub strand: u32,
     /// The row of chunks.
     pub row: u64,
-    /// The first offset within the chunk.
+    /// First offset within the chunk.
     pub from: Sectors,
-    /// The length.
+    /// Length.
     pub sectors: Sectors,
-    /// What is done.
+    /// Method of the band.
     pub method: Method,
     first_step: u32,
     end_step: u32,
@@ -160,73 +157,74 @@ pub struct Band {
 /// [`gf256`](crate::gf256)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// A factor; 1 leaves the bytes as they are.
+    /// Factor; 1 leaves the bytes unchanged.
     pub coefficient: u8,
     /// The source.
     pub from: Place,
     /// The target.
     pub into: Place,
-    /// The length of both.
+    /// Length of source and target.
     pub sectors: Sectors,
-    /// Whether the target keeps what it held.
+    /// True to add to the target, false to overwrite the target.
     pub accumulate: bool,
 }
 
 impl Plan {
-    /// An empty plan.
+    /// Returns an empty plan.
     pub fn new(detail: Detail) -> Plan {
         Plan {
             detail,
             ..Plan::default()
         }
     }
-    /// How much is written down.
+    /// Returns the level of detail.
     pub fn detail(&self) -> Detail {
         self.detail
     }
-    /// The independent parts.
+    /// Returns the independent parts.
     pub fn strands(&self) -> &[Strand] {
         &self.strands
     }
-    /// All member I/O, strand by strand, in each the first phase first.
+    /// Returns all member I/O, strand by strand, the first phase of each strand first.
     pub fn ios(&self) -> &[MemberIo] {
         &self.ios
     }
-    /// The memory of the I/O. Those of one I/O are in the order of its extent,
-    /// but may have others between them.
+    /// Returns the memory of the member I/O. The pieces of one I/O are in the order of its extent;
+    /// pieces of other I/O may lie between.
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
-    /// Where which arithmetic applies.
+    /// Returns the bands with their methods.
     pub fn bands(&self) -> &[Band] {
         &self.bands
     }
-    /// How many bands there are of each method, in the order of
-    /// [`Method::ALL`]; also in a plan that only times.
+    /// Returns the number of bands of each method, in the order of [`Method::ALL`]. The numbers are
+    /// also right in a plan for timing.
     pub fn methods(&self) -> &[u32; Method::ALL.len()] {
         &self.methods
     }
-    /// Whether the member I/O with this index writes, in a second phase, where
-    /// its strand has read the same member before.
+    /// True if the strand of `io` has read the same place of the same member in its first phase. A
+    /// write of the second phase then waits for almost a revolution, because the sectors have just
+    /// passed the head.
     pub(crate) fn overwrites_what_it_read(&self, io: &MemberIo) -> bool {
         let first = self.strands[io.strand as usize].first_phase();
         self.ios[first]
             .iter()
             .any(|read| read.member == io.member && read.extent.start == io.extent.start)
     }
-    /// The arithmetic of one band, in order.
+    /// Returns the arithmetic of one band, in order.
     pub fn steps(&self, band: &Band) -> &[Step] {
         &self.steps[band.first_step as usize..band.end_step as usize]
     }
-    /// The scratch memory that the pieces and steps refer to.
+    /// Returns the size of the scratch memory for pieces and steps.
     pub fn scratch(&self) -> Sectors {
         self.scratch
     }
-    /// Sectors that are read for nobody, to close gaps.
+    /// Returns the number of sectors read only to close gaps; the data is discarded.
     pub fn read_for_nothing(&self) -> Sectors {
         self.read_for_nothing
     }
-    /// Takes everything out; the room is kept.
+    /// Removes all contents and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.strands.clear();
         self.ios.clear();
@@ -238,8 +236,7 @@ impl Plan {
         self.methods = Default::default();
     }
 
-    /// Adds `operation` at every member that is not in `failed` (ascending). It
-    /// is lost if none is left.
+    /// Adds `operation` for all members except `failed` (ascending). It is lost if none is left.
     pub(crate) fn of_all(
         &mut self,
         operation: Operation,
@@ -260,7 +257,8 @@ impl Plan {
         Status::Done
     }
 
-    /// Adds `operation`, which is of a whole member, at each of `members`; there is one at least.
+    /// Adds one I/O of `operation` on each of `members`. The operation concerns a whole member,
+    /// such as a flush. `members` must not be empty.
     pub(crate) fn of_some(&mut self, operation: Operation, members: impl Iterator<Item = u32>) {
         self.ios.extend(members.map(|member| MemberIo {
             member,
@@ -283,7 +281,8 @@ impl Plan {
         });
     }
 
-    /// Adds reads of members' own addresses, one a member, that wait for nothing.
+    /// Adds one read for each pair of a member and an extent in the member's own addresses. The
+    /// reads wait for nothing.
     pub(crate) fn of_members(&mut self, reads: impl Iterator<Item = (u32, Extent)>) {
         self.ios.extend(reads.map(|(member, extent)| MemberIo {
             member,
@@ -306,7 +305,7 @@ impl Plan {
 }
 
 impl Method {
-    /// All of them.
+    /// All methods, in the order of the variants.
     pub const ALL: [Method; 5] = [
         Method::FullStripe,
         Method::ReadModifyWrite,
@@ -317,7 +316,7 @@ impl Method {
 }
 
 impl Place {
-    /// The place `sectors` behind.
+    /// Returns the place `sectors` further on in the same buffer.
     pub(crate) fn behind(self, sectors: Sectors) -> Place {
         match self {
             Place::Request(at) => Place::Request(at + sectors),
@@ -327,27 +326,27 @@ impl Place {
 }
 
 impl Strand {
-    /// Indices of the I/O of the first phase; never empty.
+    /// Returns the indices of the first phase's I/O; never empty.
     pub fn first_phase(&self) -> Range<usize> {
         self.begin as usize..self.middle as usize
     }
-    /// Indices of the I/O of the second phase; empty if there is none.
+    /// Returns the indices of the second phase's I/O; empty if the strand has one phase.
     pub fn second_phase(&self) -> Range<usize> {
         self.middle as usize..self.end as usize
     }
-    /// The rows that nobody else may write or rebuild meanwhile.
+    /// Returns the exclusive rows: no other write or rebuild may use them while the strand runs.
     pub fn exclusive_rows(&self) -> Option<Rows> {
         self.rows
     }
 }
 
-/// Which member's I/O may still grow, and other scratch room of a planner.
-/// Belongs to the layout, so that plans stay small.
+/// For each member, the I/O that may still grow, and other working memory of a planner. The layout
+/// owns this memory, to keep plans small.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenIos {
-    /// For each member, the phase in which it got its latest I/O, and which.
+    /// For each member, the phase and the index of its latest I/O.
     latest: Vec<(u64, u32)>,
-    /// Counts phases over all plans.
+    /// Number of phases over all plans.
     phase: u64,
 }
 
@@ -360,8 +359,7 @@ impl OpenIos {
     }
 }
 
-/// Writes a plan, strand by strand. I/O of one member that is adjacent in its
-/// addresses and belongs to the same phase becomes one.
+/// Writes a plan, strand by strand. Adjacent I/O of one member in the same phase becomes one I/O.
 pub(crate) struct PlanWriter<'a> {
     plan: &'a mut Plan,
     open: &'a mut OpenIos,
@@ -379,12 +377,12 @@ impl<'a> PlanWriter<'a> {
         }
     }
 
-    /// How much of the plan is written down.
+    /// Returns the plan's level of detail.
     pub(crate) fn detail(&self) -> Detail {
         self.plan.detail()
     }
 
-    /// What follows is independent of what went before.
+    /// Begins a strand. All following I/O is independent of the earlier I/O.
     pub(crate) fn begin_strand(&mut self) {
         let at = self.plan.ios.len() as u32;
         self.plan.strands.push(Strand {
@@ -397,20 +395,22 @@ impl<'a> PlanWriter<'a> {
         self.open.phase += 1;
     }
 
-    /// What follows waits for what the strand holds so far, if anything.
+    /// Begins the second phase of the strand. The following I/O waits for the I/O of the strand so
+    /// far. If the strand is still empty, the following I/O is its first phase.
     pub(crate) fn begin_second_phase(&mut self) {
         let strand = self.strand();
         self.second_phase = strand.end > strand.begin;
         self.open.phase += 1;
     }
 
-    /// What follows belongs to `row`.
+    /// Assigns the following I/O to `row`.
     pub(crate) fn enter_row(&mut self, row: u64) {
         self.row = Some(row);
     }
 
-    /// The strand needs `row` for itself, and the rows between `row` and those that it holds. Rows come in
-    /// any order: where two members are rebuilt together, both are copied from the same rows.
+    /// Reserves `row` for the strand, and all rows between `row` and the rows reserved so far. Rows
+    /// may come in any order: when two members are rebuilt together, both are copied from the same
+    /// rows.
     pub(crate) fn hold_row(&mut self, row: u64) {
         let rows = &mut self.strand().rows;
         let Rows { first, last } = rows.unwrap_or(Rows {
@@ -423,7 +423,8 @@ impl<'a> PlanWriter<'a> {
         });
     }
 
-    /// Adds `extent` of `member`, to its latest I/O if it continues that.
+    /// Adds `extent` of `member`. If the extent continues the member's latest I/O of this phase,
+    /// the I/O grows; otherwise a new I/O begins.
     #[inline]
     pub(crate) fn io(
         &mut self,
@@ -461,14 +462,14 @@ impl<'a> PlanWriter<'a> {
         }
     }
 
-    /// The I/O of `member` in this phase that ends at `lbn`.
+    /// Returns the I/O of `member` in this phase with its end at `lbn`.
     #[inline]
     pub(crate) fn continued_by(&self, member: usize, lbn: Lbn) -> Option<u32> {
         let (phase, io) = self.open.latest[member];
         (phase == self.open.phase && self.plan.ios[io as usize].extent.end() == lbn).then_some(io)
     }
 
-    /// How many I/Os the plan has for `member` so far.
+    /// Returns the number of I/Os for `member` so far.
     pub(crate) fn ios_of(&self, member: usize) -> u32 {
         self.plan
             .ios
@@ -498,7 +499,7 @@ impl<'a> PlanWriter<'a> {
         io
     }
 
-    /// Room for `sectors` in the scratch buffer.
+    /// Reserves `sectors` in the scratch buffer and returns their place.
     #[inline]
     pub(crate) fn scratch(&mut self, sectors: u64) -> Place {
         let at = self.plan.scratch;
@@ -506,14 +507,14 @@ impl<'a> PlanWriter<'a> {
         Place::Scratch(at)
     }
 
-    /// A read of so many sectors that nobody needs.
+    /// Adds a read and discards its data. The read closes a gap between two reads of the member.
     pub(crate) fn io_for_nothing(&mut self, member: usize, extent: Extent, content: Content) {
         let place = self.scratch(extent.sectors.0);
         self.io(member, Operation::Read, extent, place, content);
         self.plan.read_for_nothing += extent.sectors;
     }
 
-    /// The steps that follow are those of `method` in this band of the row.
+    /// Begins a band of the row. The following steps belong to `method` in this band.
     pub(crate) fn band(&mut self, row: u64, offsets: Range<u64>, method: Method) {
         debug_assert!(
             offsets.start < offsets.end && !self.plan.strands.is_empty(),
@@ -550,8 +551,10 @@ impl<'a> PlanWriter<'a> {
         }
     }
 
+    /// Returns the latest strand.
+    ///
     /// # Panics
-    /// If no strand was begun, which is the layout's mistake.
+    /// If no strand was begun: an error of the layout.
     fn strand(&mut self) -> &mut Strand {
         self.plan
             .strands

@@ -1,5 +1,5 @@
-//! Proofs of the address maps and of the plans, for all layouts: by carrying
-//! plans out on bytes.
+//! Property tests of the address maps and of the plans, for all layouts. The tests carry out plans
+//! on bytes.
 
 use crate::bytes::{Array, Device, SECTOR, build, range};
 use crate::paired::paired_cases;
@@ -9,17 +9,17 @@ use fullstroke_units::{Lbn, Sectors};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// A volume to prove things of.
+/// A volume for property tests.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) keys: Value,
     pub(crate) members: Vec<u64>,
-    /// Members in the order in which they fail, as far as the layout bears it.
+    /// Members in the order of their failures, as far as the layout survives.
     pub(crate) order: Vec<u32>,
 }
 
-/// A request to make, in shares of the capacity.
+/// A request, with its place as a share of the capacity.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     pub(crate) operation: Operation,
@@ -37,7 +37,8 @@ impl Case {
         build(self.name, &keys, &self.members).ok()
     }
 
-    /// The members that fail when as many as possible of `count` do.
+    /// Returns the members that fail: as many of the first `count` in the order as the layout
+    /// survives.
     pub(crate) fn failing(&self, count: usize) -> Vec<u32> {
         let mut failed = Vec::new();
         for &member in &self.order {
@@ -53,7 +54,7 @@ impl Case {
         self.layout(&[])?.geometry().parity_rows()
     }
 
-    /// What of `extent` a discard makes zero.
+    /// Returns the part of `extent` that a discard sets to zero.
     pub(crate) fn discarded(&self, extent: Extent) -> Extent {
         self.parity_rows()
             .map_or(extent, |rows| rows.within(extent))
@@ -152,7 +153,7 @@ impl Ask {
     }
 }
 
-/// Makes the requests of the array and of plain memory, and compares.
+/// Carries out the requests on the array and on plain memory, and compares.
 fn replay(array: &mut Array, plain: &mut [u8], case: &Case, asks: &[Ask]) {
     for ask in asks {
         let extent = ask.extent(array.layout.capacity().0);
@@ -178,14 +179,14 @@ fn replay(array: &mut Array, plain: &mut [u8], case: &Case, asks: &[Ask]) {
     );
 }
 
-/// Twice `byte` in the field of RAID 6, x^8 + x^4 + x^3 + x^2 + 1 (H. P. Anvin, "The
-/// mathematics of RAID-6", section 2). The proofs share no table with the plans.
+/// Returns twice `byte` in the field of RAID 6, x^8 + x^4 + x^3 + x^2 + 1 (H. P. Anvin, "The
+/// mathematics of RAID-6", section 2). The tests share no table with the plans.
 fn doubled(byte: u8) -> u8 {
     let carry = if byte & 0x80 == 0 { 0 } else { 0x1d };
     byte << 1 ^ carry
 }
 
-/// P and Q of every row, by their definitions.
+/// Checks P and Q of every row against their definitions.
 pub(crate) fn check_parity(array: &mut Array) {
     let members = array.layout.members();
     let used = array.layout.member_used(0).0;
@@ -227,8 +228,7 @@ pub(crate) fn check_parity(array: &mut Array) {
     }
 }
 
-/// The same bytes under the same layout with `failed` members, whose contents
-/// become noise.
+/// Returns the same bytes under the same layout with `failed` members, whose contents become noise.
 fn fail(array: Array, case: &Case, failed: &[u32]) -> Array {
     let layout = case.layout(failed).unwrap();
     let mut degraded = Array::new(layout, array.members);
@@ -283,7 +283,7 @@ proptest! {
         let member = place.0 % layout.members();
         let capacity = layout.member_capacity(member).0;
         let (start, most) = (place.1 % capacity, 1 + place.2 % 200);
-        // Sector by sector, those that follow each other joined.
+        // Sector by sector; consecutive sectors are joined.
         let mut plain: Vec<(Extent, u64)> = Vec::new();
         for lbn in start..(start + most).min(capacity) {
             let (Role::Data(of) | Role::Copy { of, .. }) = layout.role_of(member, Lbn(lbn)) else { continue };
@@ -376,7 +376,7 @@ proptest! {
 
     #[test]
     fn a_plan_for_timing_has_the_same_io(mut case in cases(), asks in asks(20), failures in 0usize..3) {
-        // Nothing is left out but what a stripe cache holds; see `parity/tests.rs`.
+        // A timed plan may only leave out sectors in a stripe cache; see `parity/tests.rs`.
         case.keys.as_object_mut().unwrap().remove("stripe_cache");
         let failed = case.failing(failures);
         let (mut timed, mut full) = (case.layout(&failed).unwrap(), case.layout(&failed).unwrap());
@@ -437,10 +437,10 @@ fn a_few_hundred_members_are_addressed_one_to_one() {
     }
 }
 
-/// The properties above draw few members, so that a plan stays small. Coefficients
-/// and positions of parity depend on the width: each width has its turn here, with
-/// rows of a sector. All of the array is written whole, and again in single
-/// sectors; then two members fail that move on from width to width.
+/// The property tests use few members, to keep plans small. Coefficients and positions of parity
+/// depend on the width. This test therefore covers each width, with rows of one sector. The whole
+/// array is written at once, and again in single sectors. Then two members fail; the pair changes
+/// from width to width.
 #[test]
 fn parity_is_right_and_failures_are_survived_at_every_width() {
     for (name, least) in [("raid4", 3), ("raid5", 3), ("raid6", 4)] {
@@ -449,7 +449,7 @@ fn parity_is_right_and_failures_are_survived_at_every_width() {
             let case = Case {
                 name,
                 keys: json!({ "chunk": 512 }),
-                // The parity of RAID 6 stands on each pair of members once.
+                // The parity of RAID 6 is then on each pair of members once.
                 members: vec![if width <= 48 { width as u64 } else { 3 }; width],
                 order: vec![
                     first as u32,
@@ -525,7 +525,7 @@ fn the_largest_members_are_addressed_without_overflow() {
         ("lzvs-naive", 2),
     ] {
         let largest = if name == "lzvs-geo" {
-            // Its zones are keys, and a key holds 2^64 bytes at most.
+            // The zones of this layout are keys, and a key can hold at most 2^64 bytes.
             u64::MAX / 512
         } else {
             u64::MAX / members as u64

@@ -1,8 +1,8 @@
 //! `raid0`: chunks dealt to the members in turn.
 //!
-//! Chunk k lies on member k mod n, in row k div n. A large request occupies all
-//! members at once, each with one I/O. There is no redundancy. Of members that
-//! differ in size the common part is used, rounded down to whole chunks.
+//! Chunk k lies on member k mod n, in row k div n. A large request occupies all members at once,
+//! each with one I/O. There is no redundancy. If the members differ in size, the size of the
+//! smallest counts, rounded down to whole chunks.
 
 use crate::geometry::{Geometry, Stripe};
 use crate::layout::{Layout, Location, Role};
@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid0Config {
-    /// Bytes on one member before the next has its turn: a positive multiple
-    /// of 512. Default 64KiB.
+    /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
+    /// 64KiB.
     pub chunk: Bytes,
 }
 
@@ -36,9 +36,9 @@ impl Default for Raid0Config {
 #[derive(Debug)]
 pub struct Raid0 {
     capacities: Vec<Sectors>,
-    /// Sectors.
+    /// Chunk size in sectors.
     chunk: u64,
-    /// Whole chunks on each member.
+    /// Number of whole chunks on each member.
     rows: u64,
     capacity: Sectors,
     states: MemberStates,

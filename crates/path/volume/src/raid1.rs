@@ -1,10 +1,9 @@
-//! `raid1`: every member holds a copy of everything.
+//! `raid1`: every member holds a copy of all data.
 //!
-//! A write goes to all members and is finished when the last one is; a read
-//! goes to one, by the read policy. The smallest member sets the capacity.
+//! A write goes to all members and is complete when the last member has completed. A read goes to
+//! one member; the read policy chooses the member. The smallest member sets the capacity.
 //!
-//! A member that is being filled is written everywhere, and read where it is
-//! filled.
+//! A member under rebuild gets all writes. Reads use only its filled part.
 
 use crate::geometry::Geometry;
 use crate::layout::{Layout, Location, Role};
@@ -18,18 +17,17 @@ use fullstroke_units::{Lbn, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Keys of `raid1`. There are as many copies as members.
+/// Keys of `raid1`. The number of copies is the number of members.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid1Config {
-    /// Which copy a read goes to. Default `round-robin`.
+    /// Policy for the choice of the copy to read. Default `round-robin`.
     pub read_policy: ReadPolicy,
-    /// Members that have failed, counted from 0; at least one must be left.
-    /// Default none.
+    /// Failed members, counted from 0; at least one member must be left. Default none.
     pub failed: Vec<u32>,
 }
 
-/// A copy of everything on every member.
+/// A copy of all data on every member.
 #[derive(Debug)]
 pub struct Raid1 {
     capacities: Vec<Sectors>,
@@ -150,7 +148,8 @@ impl Layout for Raid1 {
         let others = (0..self.capacities.len())
             .rev()
             .filter(|other| !members.contains(other));
-        // Of several that reach as far, the last of the reversed is the first.
+        // `max_by_key` returns the last of several maxima. The reversed order makes that the lowest
+        // member.
         let source = others.max_by_key(|&other| self.states.readable(other));
         let Some(source) = source else {
             return self.capacity;
@@ -174,7 +173,7 @@ impl Layout for Raid1 {
     }
 }
 
-/// All of the request's buffer, on each member.
+/// The beginning of the request's buffer: each member gets the whole request.
 const BEGINNING: Place = Place::Request(Sectors::ZERO);
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! `raid10`: mirrored chunks dealt to the members in turn.
 //!
-//! The "near" arrangement of the Linux md driver: with n copies, copy c of
-//! chunk k takes place k·n + c, and place p lies on member p mod m, in row
-//! p div m. The number of members m need not be a multiple of n. A write goes
-//! to all copies; a read of a chunk goes to one, by the read policy, unless one
-//! of its copies continues what the same request reads already.
+//! The "near" arrangement of the Linux md driver: with n copies, copy c of chunk k takes place k·n
+//! + c, and place p lies on member p mod m, in row p div m. The number of members m need not be a
+//! multiple of n. A write goes to all copies. A read of a chunk goes to one copy. If a copy
+//! continues an I/O of the same request, the read uses the copy; otherwise the read policy chooses.
 //!
-//! A member that is being filled is written everywhere, and read where it is
-//! filled.
+//! A member under rebuild gets all writes. Reads use only its filled part.
 
 use crate::geometry::{Geometry, Stripe};
 use crate::layout::{Layout, Location, Role, longest};
@@ -25,16 +23,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid10Config {
-    /// Bytes on one member before the next has its turn: a positive multiple
-    /// of 512. Default 64KiB.
+    /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
+    /// 64KiB.
     pub chunk: Bytes,
-    /// Copies of each chunk: at least 2, at most the number of members.
-    /// Default 2.
+    /// Number of copies of each chunk: at least 2, at most the number of members. Default 2.
     pub copies: u32,
-    /// Which copy a read goes to. Default `round-robin`.
+    /// Policy for the choice of the copy to read. Default `round-robin`.
     pub read_policy: ReadPolicy,
-    /// Members that have failed, counted from 0; a copy of every chunk must be
-    /// left. Default none.
+    /// Failed members, counted from 0; a copy of every chunk must be left. Default none.
     pub failed: Vec<u32>,
 }
 
@@ -64,14 +60,14 @@ pub struct Raid10 {
 struct NearMap {
     members: u64,
     copies: u64,
-    /// Sectors.
+    /// Chunk size in sectors.
     chunk: u64,
-    /// Chunks of the volume.
+    /// Number of chunks of the volume.
     chunks: u64,
 }
 
 impl NearMap {
-    /// The member and row of a copy.
+    /// Returns the member and the row of a copy.
     fn place(&self, chunk: u64, copy: u64) -> (usize, u64) {
         debug_assert!(
             chunk < self.chunks && copy < self.copies,
@@ -83,14 +79,14 @@ impl NearMap {
         ((place % self.members) as usize, place / self.members)
     }
 
-    /// The chunk and copy in `row` of `member`, if the volume uses it.
+    /// Returns the chunk and the copy in `row` of `member`, if the volume uses the row.
     fn held(&self, member: usize, row: u64) -> Option<(u64, u64)> {
         let place = row * self.members + member as u64;
         let (chunk, copy) = (place / self.copies, place % self.copies);
         (chunk < self.chunks).then_some((chunk, copy))
     }
 
-    /// The members that hold `chunk`, and where.
+    /// Returns the members with `chunk`, each with the extent of the chunk there.
     fn copies(&self, chunk: u64) -> impl Iterator<Item = (usize, Extent)> + Clone + use<> {
         let map = *self;
         (0..map.copies).map(move |copy| {
@@ -99,7 +95,7 @@ impl NearMap {
         })
     }
 
-    /// The sectors of chunk number `index`, of the volume or of a member.
+    /// Returns the sectors of the chunk number `index`, of the volume or of a member.
     fn extent(&self, index: u64) -> Extent {
         Extent::new(index * self.chunk, self.chunk)
     }
@@ -118,7 +114,7 @@ impl NearMap {
         })
     }
 
-    /// Chunks of `member` that the volume uses.
+    /// Returns the number of used chunks of `member`.
     fn used_rows(&self, member: usize) -> u64 {
         (self.chunks * self.copies)
             .saturating_sub(member as u64)
@@ -170,9 +166,9 @@ fn check_copies(copies: u32, members: usize) -> Result<(), ConfigError> {
     Err(ConfigError::new("copies", message))
 }
 
-/// A chunk of which no copy is left, if there is one. Copies lie on consecutive
-/// members, beginning anywhere in a cycle of `members` chunks at most, and
-/// members are filled from front to back: the last cycle tells of all.
+/// Returns a chunk without any copy left, if there is one. The copies of a chunk lie on consecutive
+/// members. The arrangement repeats after at most `members` chunks, and members are filled from
+/// front to back. A look at the last cycle is therefore enough.
 fn lost_chunk(map: &NearMap, states: &MemberStates) -> Option<u64> {
     let is_lost = |(member, extent): (usize, Extent)| extent.end().0 > states.readable(member);
     (map.chunks.saturating_sub(map.members)..map.chunks)
@@ -194,8 +190,7 @@ fn check_copy_left(map: &NearMap, states: &MemberStates) -> Result<(), ConfigErr
     Err(ConfigError::new("failed", message))
 }
 
-/// What fills `row` of `member`: the chunk, and another copy of it that is
-/// there.
+/// Returns the source for `row` of `member`: the chunk, and the place of another readable copy.
 fn source(
     map: &NearMap,
     states: &MemberStates,
@@ -253,7 +248,7 @@ impl Layout for Raid10 {
             "{lbn} is not below the member's capacity"
         );
         let (row, offset) = (lbn.0 / self.map.chunk, lbn.0 % self.map.chunk);
-        // Behind the common part the row times the members may not fit.
+        // Beyond the used rows, the product of row and members may overflow.
         if row >= self.map.used_rows(member) {
             return Role::Unused;
         }
@@ -316,14 +311,14 @@ impl Layout for Raid10 {
             let (chunk, from) = source(&map, states, member, row)?;
             Some((map.extent(chunk), from, (member, map.extent(row))))
         };
-        // Rows have the same members in turn, every `copies` rows: where none
-        // of a turn has a source, none behind it has.
+        // The members of a row repeat every `copies` rows. If no row of one cycle has a source, no
+        // later row has one.
         let mut turn = first..used.min(first.saturating_add(map.copies));
         if !turn.any(|row| members.iter().any(|&member| source(member, row).is_some())) {
             return Sectors(used * map.chunk);
         }
         let end = used.min(first.saturating_add((most.0 / map.chunk).max(1)));
-        // Row by row: what the members are copied from lies beside each other.
+        // Row by row, because the sources of one row lie next to each other.
         let runs = (first..end).flat_map(|row| {
             members
                 .iter()
@@ -339,8 +334,8 @@ impl Layout for Raid10 {
     }
 }
 
-/// The copy to read: one that continues an I/O of the same request, since a
-/// second arm would gain nothing there; otherwise by the policy.
+/// Returns the copy to read. A continuation of an I/O of the same request comes first, because a
+/// second arm would gain nothing there. Otherwise the policy chooses.
 fn read_copy(
     chooser: &mut CopyChooser,
     writer: &PlanWriter<'_>,

@@ -1,7 +1,7 @@
 //! `raid4`: rows of chunks with parity on the last member.
 //!
-//! As raid5, but the parity does not rotate: the last member takes part in
-//! every write and in no read.
+//! Same as raid5, but the parity does not rotate: the last member takes part in every write and in
+//! no read.
 
 use crate::layout::Layout;
 use crate::members::DEFAULT_CHUNK;
@@ -16,15 +16,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid4Config {
-    /// Bytes on one member before the next has its turn: a positive multiple
-    /// of 512. Default 64KiB.
+    /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
+    /// 64KiB.
     pub chunk: Bytes,
-    /// The member that has failed, counted from 0; at most one. Default none.
+    /// The failed member, counted from 0; at most one. Default none.
     pub failed: Vec<u32>,
-    /// Stripes whose data and parity are held in memory, so that a write of part of
-    /// a row need not read what was lately read or written there: md's
-    /// `stripe_cache_size`, in pages of 4 KiB of each member; md has 256 unless
-    /// told otherwise. 0, the default: none is held.
+    /// Number of stripes with their data and parity in memory. A write of part of a row need not
+    /// read data or parity from there. Corresponds to md's `stripe_cache_size`, in pages of 4 KiB
+    /// of each member; the default of md is 256. Default 0: no stripe is held.
     pub stripe_cache: u32,
 }
 
@@ -52,7 +51,8 @@ pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, Config
         chunk,
         failed: &failed,
         stripe_cache,
-        // One member has it all, and no other goes on without a gap for it.
+        // One member holds all parity. A dummy read of parity would not close a gap on any data
+        // member.
         dummy_parity_reads: false,
     };
     Ok(Box::new(ParityLayout::build(&config, members)?))

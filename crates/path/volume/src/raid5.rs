@@ -1,9 +1,9 @@
-//! `raid5`: rows of chunks, each with one parity chunk that rotates.
+//! `raid5`: rows of chunks, each row with one rotating parity chunk.
 //!
-//! Any one member may fail. A write of part of a row costs reads before it: of
-//! the old data and parity (read-modify-write) or of the rest of the row
-//! (reconstruct-write), whichever is fewer member I/Os; a whole row costs none.
-//! A read of a failed member's data reads the same sectors of all the others.
+//! Any one member may fail. A write of part of a row needs reads first. A read-modify-write reads
+//! the old data and the old parity; a reconstruct-write reads the other data of the row. The layout
+//! takes the method with fewer member I/Os. A write of a whole row needs no reads. A read of a
+//! failed member's data reads the same sectors of all other members.
 
 use crate::layout::Layout;
 use crate::members::DEFAULT_CHUNK;
@@ -18,21 +18,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid5Config {
-    /// Bytes on one member before the next has its turn: a positive multiple
-    /// of 512. Default 64KiB.
+    /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
+    /// 64KiB.
     pub chunk: Bytes,
-    /// How parity moves from row to row. Default `left-symmetric`.
+    /// Pattern in which parity moves from row to row. Default `left-symmetric`.
     pub rotation: Rotation,
-    /// The member that has failed, counted from 0; at most one. Default none.
+    /// The failed member, counted from 0; at most one. Default none.
     pub failed: Vec<u32>,
-    /// Stripes whose data and parity are held in memory, so that a write of part of
-    /// a row need not read what was lately read or written there: md's
-    /// `stripe_cache_size`, in pages of 4 KiB of each member; md has 256 unless
-    /// told otherwise. 0, the default: none is held.
+    /// Number of stripes with their data and parity in memory. A write of part of a row need not
+    /// read data or parity from there. Corresponds to md's `stripe_cache_size`, in pages of 4 KiB
+    /// of each member; the default of md is 256. Default 0: no stripe is held.
     pub stripe_cache: u32,
-    /// Whether a read of all data of a row reads its parity too, and throws it away,
-    /// so that what members read goes on without a gap (Qian & Wang, section 5.1).
-    /// Default false.
+    /// True to read the parity together with all data of a row and to discard the parity. Each
+    /// member then reads without gaps (Qian & Wang, section 5.1). Default false.
     pub dummy_parity_reads: bool,
 }
 

@@ -1,8 +1,8 @@
-//! `raid6`: rows of chunks, each with two parity chunks that rotate.
+//! `raid6`: rows of chunks, each row with two rotating parity chunks.
 //!
-//! Any two members may fail. P is the exclusive or of the row's data, Q a
-//! Reed-Solomon sum over GF(2^8); both are where the Linux md driver has them,
-//! and weigh the data as it does. A write of part of a row updates both.
+//! Any two members may fail. P is the exclusive or of the row's data. Q is a Reed-Solomon sum over
+//! GF(2^8). The places of P and Q and the coefficients of the data are those of the Linux md
+//! driver. A write of part of a row updates both P and Q.
 
 use crate::layout::Layout;
 use crate::members::DEFAULT_CHUNK;
@@ -17,21 +17,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid6Config {
-    /// Bytes on one member before the next has its turn: a positive multiple
-    /// of 512. Default 64KiB.
+    /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
+    /// 64KiB.
     pub chunk: Bytes,
-    /// How parity moves from row to row. Default `left-symmetric`.
+    /// Pattern in which parity moves from row to row. Default `left-symmetric`.
     pub rotation: Rotation,
-    /// The members that have failed, counted from 0; at most two. Default none.
+    /// The failed members, counted from 0; at most two. Default none.
     pub failed: Vec<u32>,
-    /// Stripes whose data and parity are held in memory, so that a write of part of
-    /// a row need not read what was lately read or written there: md's
-    /// `stripe_cache_size`, in pages of 4 KiB of each member; md has 256 unless
-    /// told otherwise. 0, the default: none is held.
+    /// Number of stripes with their data and parity in memory. A write of part of a row need not
+    /// read data or parity from there. Corresponds to md's `stripe_cache_size`, in pages of 4 KiB
+    /// of each member; the default of md is 256. Default 0: no stripe is held.
     pub stripe_cache: u32,
-    /// Whether a read of all data of a row reads its parities too, and throws them
-    /// away, so that what members read goes on without a gap (Qian & Wang,
-    /// section 5.1, of RAID-5). Default false.
+    /// True to read both parities together with all data of a row and to discard the parities. Each
+    /// member then reads without gaps (Qian & Wang, section 5.1, for RAID-5). Default false.
     pub dummy_parity_reads: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Proofs on bytes that members can fail, be replaced and be filled again while
-//! requests go on.
+//! Property tests on bytes: members fail, are replaced and are filled again while requests
+//! continue.
 
 use crate::bytes::{Array, Device, SECTOR, range};
 use crate::proofs::{Ask, Case, asks, cases, check_parity};
@@ -9,14 +9,14 @@ use fullstroke_units::{Lbn, Sectors};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// What happens to an array.
+/// An event of an array.
 #[derive(Clone, Debug)]
 enum Event {
     Ask(Ask),
     Fail(Index),
-    /// An empty member is put in the place of one that has failed.
+    /// Replaces a failed member with an empty one.
     Replace(Index),
-    /// A member is filled on, by so many sectors.
+    /// Continues to fill a member by this number of sectors.
     Fill(Index, u64),
 }
 
@@ -31,14 +31,14 @@ fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..most)
 }
 
-/// An array, what it should hold, and which of that is known.
+/// An array, its expected content, and the known part of this content.
 struct Story {
     array: Array,
     case: Case,
     plain: Vec<u8>,
-    /// By sector: whether it was not lost since it was last written.
+    /// For each sector: true if the sector was not lost since its last write.
     known: Vec<bool>,
-    /// Failures that lose data do not happen.
+    /// True to skip failures with a loss of data.
     careful: bool,
 }
 
@@ -130,7 +130,7 @@ impl Story {
         assert_eq!(self.array.layout.answers(), all_left);
     }
 
-    /// Every member is replaced and filled, in order.
+    /// Replaces and fills every member, in order.
     fn mend(&mut self, most: u64) {
         mend(&mut self.array, most);
         assert!(self.array.layout.answers());
@@ -145,7 +145,7 @@ impl Story {
     }
 }
 
-/// Every member of a whole array holds what its sectors are for.
+/// Checks that every member of a whole array holds the correct content.
 pub(crate) fn check_members(array: &mut Array) {
     check_parity(array);
     let bytes = array.read(0, array.layout.capacity().0);
@@ -176,7 +176,7 @@ fn replace(array: &mut Array, member: usize) {
     );
 }
 
-/// Replaces and fills every member that is not alive, `most` sectors at a time.
+/// Replaces and fills all members not alive, `most` sectors at a time.
 fn mend(array: &mut Array, most: u64) {
     for &member in &array.layout.failed().to_vec() {
         replace(array, member as usize);
@@ -186,9 +186,10 @@ fn mend(array: &mut Array, most: u64) {
     }
 }
 
-/// Layouts that survive something.
+/// Returns layouts with redundancy for at least one failure.
 pub(crate) fn redundant_cases() -> impl Strategy<Value = Case> {
-    // Some zones of random members leave a paired layout nothing: those cases have no redundancy either.
+    // For some zones of random members, a paired layout has no space. Such cases have no redundancy
+    // either.
     let is_redundant = |case: &Case| {
         case.layout(&[])
             .is_some_and(|layout| layout.failures_survived() > 0)
@@ -212,8 +213,8 @@ proptest! {
         story.check_everything();
     }
 
-    /// Also where data was lost, every answer that is `Done` is right, and the
-    /// array is consistent once all members are filled.
+    /// Every `Done` answer is right, even after a loss of data. The array is consistent when all
+    /// members are filled.
     #[test]
     fn whatever_fails_what_is_done_is_right(
         case in cases(), events in events(60), most in 0u64..50,
@@ -236,7 +237,7 @@ proptest! {
         let inner_capacity = inner.layout(&[]).unwrap().capacity().0;
         let outer = Case { members: vec![inner_capacity; outer.members.len()], ..outer };
         let Some(layout) = outer.layout(&[]) else { return Ok(()) };
-        // Discards of an inner array are no promise of zeros.
+        // Discards of an inner array do not guarantee zeros.
         let no_discards = |events: Vec<Event>| -> Vec<Event> {
             let is_discard = |event: &Event| matches!(event, Event::Ask(ask) if ask.operation == Operation::Discard);
             events.into_iter().filter(|event| !is_discard(event)).collect()
@@ -267,7 +268,7 @@ proptest! {
         story.mend(16);
         let mut new = case.layout(&[]).unwrap();
         let (mut found, mut expected) = (Plan::new(Detail::Bytes), Plan::new(Detail::Bytes));
-        // Copies that are read in turn are at another turn.
+        // Copies that are read in turn may be at a different turn.
         let in_turn = case.keys["read_policy"] == "round-robin";
         for ask in asks.iter().filter(|ask| ask.operation != Operation::Read || !in_turn) {
             let extent = ask.extent(new.capacity().0);
@@ -283,8 +284,7 @@ proptest! {
     }
 }
 
-/// The failures, replacements and fillings of `events`, as far as the array
-/// loses nothing by them.
+/// Carries out the failures, replacements and fills of `events`, as far as the array loses no data.
 fn run_within(array: &mut Array, events: &[Event]) {
     for event in events {
         match event {

@@ -1,4 +1,4 @@
-//! The layouts by name: one line each.
+//! The layouts by name, one line each.
 
 use crate::jbod::{Jbod, JbodConfig};
 use crate::layout::BuildLayout;
@@ -14,7 +14,7 @@ use crate::raid6::{self, Raid6Config};
 use crate::raid10::{Raid10, Raid10Config};
 use fullstroke_contract::registry::{Entry, schema_of};
 
-/// Every layout. A new one is a file of its own and a line here.
+/// Every layout. A new layout is a new file and a line here.
 #[rustfmt::skip]
 pub const REGISTRY: &[Entry<BuildLayout>] = &[
     Entry { name: "jbod", summary: "members one behind the other", schema: schema_of::<JbodConfig>, build: Jbod::build },
@@ -38,7 +38,7 @@ mod tests {
     use fullstroke_units::Sectors;
     use serde_json::json;
 
-    /// Keys that no default can stand for.
+    /// Returns the keys without a default.
     fn required(name: &str) -> Keys {
         let zone = json!([{ "sectors": 4096, "bytes_per_s": 100_000_000 }]);
         let keys = match name {

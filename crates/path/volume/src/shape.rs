@@ -1,16 +1,15 @@
-//! How a volume is nested, for whoever keeps its bytes.
+//! The nesting of a volume, for code that stores bytes.
 
 use crate::Layout;
 use fullstroke_units::Sectors;
 
-/// A drive, or a volume of members: what a stack describes, without the layers
-/// that time it.
+/// A drive, or a volume of members. A shape describes a stack without simulated time.
 pub enum Shape {
     /// A drive with addresses `0..capacity`.
     Drive(Sectors),
     /// A volume.
     Volume {
-        /// How its addresses lie on its members.
+        /// Address map of the volume.
         layout: Box<dyn Layout>,
         /// The members, in order.
         members: Vec<Shape>,
@@ -18,7 +17,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Addresses `0..capacity`.
+    /// Returns the capacity; the addresses are `0..capacity`.
     pub fn capacity(&self) -> Sectors {
         match self {
             Shape::Drive(capacity) => *capacity,
@@ -26,7 +25,7 @@ impl Shape {
         }
     }
 
-    /// How its addresses lie on its members, if it is a volume.
+    /// Returns the address map, if the shape is a volume.
     pub fn layout_mut(&mut self) -> Option<&mut dyn Layout> {
         match self {
             Shape::Drive(_) => None,

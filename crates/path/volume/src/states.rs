@@ -1,10 +1,10 @@
-//! Which members answer, and how far new ones are filled.
+//! States of the members, and progress of rebuilds.
 
 use fullstroke_contract::{ConfigError, Extent, MemberState, Operation};
 use fullstroke_units::Sectors;
 
-/// The states of a layout's members: what a layout keeps so that members can
-/// fail and be filled again while it is in use.
+/// The states of a layout's members. With this record, members can fail and be filled again while
+/// the layout is in use.
 #[derive(Clone, Debug)]
 pub struct MemberStates {
     states: Vec<MemberState>,
@@ -12,14 +12,14 @@ pub struct MemberStates {
     readable: Vec<u64>,
     /// See [`writable`](MemberStates::writable).
     writable: Vec<u64>,
-    /// The members that have failed, ascending.
+    /// The failed members, ascending.
     failed: Vec<u32>,
-    /// The members that are not alive, ascending.
+    /// The members not alive, ascending.
     impaired: Vec<u32>,
 }
 
 impl MemberStates {
-    /// All of `members` are alive.
+    /// Returns the states of `members` members, all alive.
     pub fn alive(members: usize) -> MemberStates {
         MemberStates {
             states: vec![MemberState::Alive; members],
@@ -30,8 +30,8 @@ impl MemberStates {
         }
     }
 
-    /// The members in `list`, each of which must be one of `members` and stand
-    /// there once, have failed.
+    /// Returns states with the members of `list` failed. Each entry must be one of `members` and
+    /// must appear once.
     pub(crate) fn with_failed(list: &[u32], members: usize) -> Result<MemberStates, ConfigError> {
         let mut states = MemberStates::alive(members);
         for &member in list {
@@ -48,7 +48,7 @@ impl MemberStates {
         Ok(states)
     }
 
-    /// The same, and an error if there are more than `most`.
+    /// Same as `with_failed`, but returns an error if more than `most` members have failed.
     pub(crate) fn with_failed_at_most(
         list: &[u32],
         members: usize,
@@ -65,12 +65,12 @@ impl MemberStates {
         Err(ConfigError::new("failed", message))
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn members(&self) -> usize {
         self.states.len()
     }
 
-    /// The state of `member`.
+    /// Returns the state of `member`.
     ///
     /// # Panics
     /// If there is no such member.
@@ -94,47 +94,45 @@ impl MemberStates {
         put(&mut self.impaired, member, state != MemberState::Alive);
     }
 
-    /// The members that have failed, ascending.
+    /// Returns the failed members, ascending.
     pub fn failed(&self) -> &[u32] {
         &self.failed
     }
 
-    /// The members that are not alive: those that have failed and those that
-    /// are being filled, ascending.
+    /// Returns the members not alive, ascending: failed members and members under rebuild.
     pub fn impaired(&self) -> &[u32] {
         &self.impaired
     }
 
-    /// Whether `member` has failed.
+    /// True if `member` has failed.
     #[inline]
     pub(crate) fn has_failed(&self, member: usize) -> bool {
         self.states[member] == MemberState::Failed
     }
 
-    /// The addresses of `member` below this hold what they should, so that they
+    /// Returns the end of the valid addresses of `member`. All addresses below hold valid data and
     /// can be read at any time.
     #[inline]
     pub(crate) fn readable(&self, member: usize) -> u64 {
         self.readable[member]
     }
 
-    /// The addresses of `member` below this hold what they should by the time
-    /// at which a request that is planned now has their rows to itself: what is
-    /// being filled lies below it as well.
+    /// Returns the end of the valid addresses of `member` for a new request with reserved rows.
+    /// Addresses in a running rebuild plan count as well: by the time the new request gets its
+    /// rows, the running plan has filled them.
     #[inline]
     pub(crate) fn writable(&self, member: usize) -> u64 {
         self.writable[member]
     }
 
-    /// Whether `member` is being filled and does not hold yet what it should up
-    /// to `end`.
+    /// True if `member` is being filled and the fill has not reached `end`.
     #[inline]
     pub(crate) fn awaits(&self, member: usize, end: u64) -> bool {
         matches!(self.states[member], MemberState::Rebuilding { done } if end > done.0)
     }
 
-    /// What lies below `end` of `member`, which is being rebuilt, is about to
-    /// be filled by a plan that has its rows to itself.
+    /// Marks the addresses of `member` below `end` as about to be filled. `member` is being
+    /// rebuilt, and its rebuild plan has reserved the rows.
     pub(crate) fn fill(&mut self, member: usize, end: u64) {
         debug_assert!(
             !self.has_failed(member) && self.readable[member] <= self.writable[member],
@@ -144,8 +142,8 @@ impl MemberStates {
         self.writable[member] = self.writable[member].max(end);
     }
 
-    /// Whether an I/O can be asked of `member`: that it has not failed and, for
-    /// a read, that what is read was filled.
+    /// True if `member` can serve the I/O: the member has not failed and, for a read, the sectors
+    /// have been filled.
     pub(crate) fn bears(&self, member: usize, operation: Operation, extent: Extent) -> bool {
         match operation {
             Operation::Read => extent.within(Sectors(self.writable(member))),
@@ -154,7 +152,7 @@ impl MemberStates {
     }
 }
 
-/// How far a member in this state can be read.
+/// Returns the end of the readable addresses of a member in this state.
 fn readable(state: MemberState) -> u64 {
     match state {
         MemberState::Alive => u64::MAX,
@@ -163,7 +161,7 @@ fn readable(state: MemberState) -> u64 {
     }
 }
 
-/// Puts `member` into the ascending `list`, or takes it out.
+/// Inserts `member` into the ascending `list`, or removes it.
 fn put(list: &mut Vec<u32>, member: usize, belongs: bool) {
     let member = member as u32;
     match (list.binary_search(&member), belongs) {

@@ -1,4 +1,4 @@
-//! The layer that carries a layout's plans out.
+//! The layer for the execution of a layout's plans.
 
 use crate::counts::Counts;
 use crate::layout::Layout;
@@ -33,60 +33,57 @@ mod shift_tests;
 #[cfg(test)]
 mod tests;
 
-/// A volume: requests from above become member I/O below, as the layout plans.
+/// A volume: turns requests from above into member I/O below, by the plans of the layout.
 ///
-/// - **Events in**: those of [`Node`].
-/// - **Getters**: [`layout`](Volume::layout), and those of [`Node`].
+/// - **Events in**: the events of [`Node`].
+/// - **Getters**: [`layout`](Volume::layout), and the getters of [`Node`].
 ///
-/// What holds after each event:
+/// Invariants after each event:
 ///
-/// - The second phase of a strand is issued when the last I/O of the first has
-///   finished, unless one of these failed; nothing is written then.
-/// - A strand that needs rows for itself is issued when nobody who asked for
-///   any of them before is left.
-/// - A request finishes when its last member I/O does, with the worst status
-///   of all. Its breakdown is that of this last I/O; whatever passed before the
-///   I/O was submitted counts as `parity`, so that the parts add up.
-/// - A request that cannot be planned is answered at once.
+/// - The second phase of a strand is issued when the last I/O of the first phase has completed. If
+///   an I/O of the first phase has failed, the second phase is not issued and nothing is written.
+/// - A strand with exclusive rows is issued when no earlier strand still holds or awaits any of
+///   these rows.
+/// - A request completes when its last member I/O completes, with the worst status of all. The
+///   breakdown of the request is the breakdown of its last I/O. The time before the submission of
+///   the last I/O counts as `parity`; the parts then add up.
+/// - A request without a possible plan completes at once.
 ///
-/// Member I/O carries the hints of the request. In layouts with parity `stripe`
-/// is the row of chunks. Reads that a write waits for are synchronous.
+/// Member I/O carries the hints of the request. In layouts with parity, `stripe` is the row of
+/// chunks. Reads of the first phase of a write are synchronous.
 ///
-/// Members fail and are restored by [`Order`]s, or when they say themselves that
-/// they failed or were replaced, as a member that is a volume does; these and
-/// their own rebuilds they tell the volume and nobody above.
+/// Members fail and are restored by [`Order`]s. A nested volume as a member can also report its own
+/// failure or replacement. Such reports, and reports of the member's own rebuilds, reach this
+/// volume and no layer above.
 ///
-/// - A failure holds for what is planned from then on; I/O that is under way
-///   ends as it will, and where a member refuses it, the request is planned anew.
-///   If data is lost with the member, the volume has **failed**: it says
-///   [`Signal::Failed`], and rebuilds rest. Requests that do not need what is
-///   lost are served all the same.
-/// - A failed volume stays so. A restore is refused, with the reason, unless it
-///   says that data may be lost; what cannot be filled is passed over then, the
-///   new member's own sectors count, and when so the volume has all addresses
-///   again, it says [`Signal::Replaced`]. Or members come back with their bytes
-///   ([`Order::ReAdd`]): then it says [`Signal::Returned`].
-/// - A restored member is empty, and is filled from the others, in units. Members
-///   that stand at the same place, or nearly, are filled together: what they are
-///   computed from is read once, and what does not share drives goes on side by
-///   side. Otherwise it is one member after the other. Its first unit begins not before all requests that
-///   were planned before the restore have ended, and none before the rate allows
-///   it; a wake-up is asked for then. A unit takes its rows in the same queues as
-///   writes, so that what it fills is up to date. Its I/O is of the class
-///   [`Idle`], and its origin is [`Request::BACKGROUND`].
-/// - While nobody asks for anything, units are long, and several are under way:
-///   one is written while the next are read. While requests come, and for a second
-///   after, units are short, and one begins when the one before it has ended,
-///   unless the rebuild is slower than [`RebuildSpeed::least`]. Requests of the
-///   class [`Idle`] are no reason to make way.
-/// - When a unit and all before it have ended, the volume says
-///   [`Signal::Rebuilt`]. A unit whose I/O is lost, or that read of a member which
-///   has failed since, fills nothing: it is planned again, with those behind it,
-///   if a member has failed meanwhile; otherwise rebuilds rest until the next
-///   order.
-/// - A layout with [gears](crate::Gears) is shifted by their utilisation; the module `shifts` says how.
-/// - Members that are replaced without an order are filled at the rate of the
-///   latest restore, or else at that of [`Order::Speed`].
+/// - A failure affects all later plans. I/O in flight ends normally. If a member refuses such I/O,
+///   the request is planned again. If data is lost with the member, the volume has **failed**: the
+///   volume sends [`Signal::Failed`], and rebuilds stop. Requests without need of the lost data are
+///   still served.
+/// - A failed volume stays failed. A restore is refused with the reason, unless the order accepts
+///   data loss. Sectors without a source are then skipped, and the new member's own sectors count
+///   as data. As soon as all addresses are available again, the volume sends [`Signal::Replaced`].
+///   Members may also come back with their bytes ([`Order::ReAdd`]). The volume then sends
+///   [`Signal::Returned`].
+/// - A restored member is empty and is filled from the others, in units. Members whose rebuilds
+///   have reached about the same place are filled together: common sources are read once, and work
+///   on different drives runs in parallel. Otherwise one member is filled after the other. The
+///   first unit begins after the completion of all requests from before the restore. No unit begins
+///   before the rate allows it; the volume asks for a wake-up. A unit takes its rows in the same
+///   queues as writes; the filled sectors are therefore up to date. Rebuild I/O has the class
+///   [`Idle`] and the origin [`Request::BACKGROUND`].
+/// - Without requests, units are long and several are in flight: one unit is written while the next
+///   units are read. With requests, and for a second after the last request, units are short. A
+///   unit then begins after the end of the previous unit, unless the rebuild is slower than
+///   [`RebuildSpeed::least`]. Requests of the class [`Idle`] do not slow the rebuild.
+/// - When a unit and all units before it have ended, the volume sends [`Signal::Rebuilt`]. A unit
+///   fills nothing if its I/O is lost or if one of its sources has failed since. If a member has
+///   failed meanwhile, this unit and all later units are planned again. Otherwise rebuilds stop
+///   until the next order.
+/// - The utilisation of the members decides when a layout with [gears](crate::Gears) shifts; see
+///   the module `shifts`.
+/// - Members replaced without an order are filled at the rate of the latest restore, or else at the
+///   rate of [`Order::Speed`].
 ///
 /// [`RebuildSpeed::least`]: fullstroke_contract::RebuildSpeed
 /// [`Signal::Failed`]: fullstroke_contract::Signal::Failed
@@ -97,49 +94,49 @@ mod tests;
 pub struct Volume {
     layout: Box<dyn Layout>,
     detail: Detail,
-    /// Whether parts of requests are told how long queues at members are.
+    /// Queue length in the hints of member I/O; `None` for no hint.
     coordination: Option<Coordination>,
-    /// What is in flight, by slot. A free slot keeps its room.
+    /// Requests and units in flight, by slot. A free slot keeps its allocated memory.
     flights: Vec<Flight>,
     free: Vec<u32>,
     locks: RowLocks,
     /// Strands that may begin; empty between events.
     granted: Vec<u64>,
-    /// The member whose arm stands for the volume's.
+    /// Member for the reported arm position of the volume.
     first_alive: usize,
-    /// Requests from above that have not finished.
+    /// Number of requests from above in flight.
     in_flight: u32,
     head: Cylinder,
     idle_since: Option<Time>,
-    /// Whether every address still has its data.
+    /// True if the data of every address is available.
     answering: bool,
     rebuilds: Rebuilds,
-    /// What the next unit fills; its room is kept.
+    /// Members of the next unit; kept to reuse the allocated memory.
     filled: Vec<usize>,
-    /// The requests that rebuilds make way for.
+    /// Requests with precedence over rebuilds.
     pressure: Pressure,
-    /// Members that have failed and were not written with the others since.
+    /// Failed members with missed writes since.
     missed: Vec<u32>,
-    /// Whether a member comes back as it was.
+    /// True while a member comes back with its old bytes.
     returning: bool,
-    /// How many members were restored so far.
+    /// Number of restores so far.
     restores: u64,
-    /// How often members changed their state so far.
+    /// Number of changes of members' states so far.
     changes: u64,
-    /// The rate of the latest restore.
+    /// Rate of the latest restore.
     latest_rate: Option<Bytes>,
-    /// Of a layout with gears: when they are shifted.
+    /// Shifts of a layout with gears.
     shifts: Option<Shifts>,
     counts: Counts,
 }
 
 impl Volume {
-    /// A volume whose I/O is timed only.
+    /// Returns a volume for timing.
     pub fn new(layout: Box<dyn Layout>) -> Volume {
         Volume::with_detail(layout, Detail::Timing)
     }
 
-    /// A volume whose plans can be carried out on bytes if `detail` says so.
+    /// Returns a volume. With [`Detail::Bytes`], its plans can be carried out on bytes.
     pub(crate) fn with_detail(mut layout: Box<dyn Layout>, detail: Detail) -> Volume {
         Volume {
             first_alive: orders::first_alive(&*layout),
@@ -167,8 +164,8 @@ impl Volume {
         }
     }
 
-    /// The same volume, whose `members` are new and empty at time 0, to be
-    /// rebuilt together at this speed.
+    /// Returns the volume with `members` new and empty at time 0, to be rebuilt together at this
+    /// speed.
     ///
     /// # Panics
     /// If there is no such member.
@@ -203,22 +200,21 @@ impl Volume {
         self
     }
 
-    /// The same volume, which tells parts of requests how long queues at members are,
-    /// in [`Hints::stripe_queue`](fullstroke_contract::Hints::stripe_queue).
+    /// Returns the volume with a hint in member I/O about the queues of the members, in
+    /// [`Hints::stripe_queue`](fullstroke_contract::Hints::stripe_queue).
     #[must_use]
     pub fn coordinating(mut self, coordination: Option<Coordination>) -> Volume {
         self.coordination = coordination;
         self
     }
 
-    /// How the volume's addresses lie on its members.
+    /// Returns the address map.
     pub fn layout(&self) -> &dyn Layout {
         &*self.layout
     }
 
-    /// The plan to which a member I/O belongs, and the index of the I/O in it.
-    /// It stays until the end of the last I/O of the request that it serves.
-    /// `None` if the volume never issued such an id.
+    /// Returns the plan of a member I/O and the index of the I/O in the plan. The plan stays until
+    /// the last I/O of its request completes. Returns `None` if the volume never issued this id.
     #[cfg(test)]
     pub(crate) fn plan_of(
         &self,
@@ -237,7 +233,7 @@ impl Volume {
         self.flights.len() - 1
     }
 
-    /// What is issued for the request from now on is told of the queues as they are.
+    /// Updates the queue hint for the request's next member I/O.
     fn see_queues(&mut self, slot: usize, below: Below<'_>) {
         if let Some(coordination) = self.coordination {
             self.flights[slot].stripe_queue = coordination.queue(below, self.layout.members());
@@ -267,7 +263,7 @@ impl Volume {
         flight.issue_first_phase(slot, strand, out);
     }
 
-    /// Gives the strand's rows to whoever waits for them.
+    /// Releases the strand's rows and issues the next strands on these rows.
     fn end_strand(&mut self, slot: usize, strand: usize, out: &mut Out) {
         let Some(lock) = self.flights[slot].strands[strand].lock else {
             return;
@@ -279,10 +275,9 @@ impl Volume {
         }
     }
 
-    /// Plans a request again that a member did not answer, if members have
-    /// failed or come since it was planned: a member that is a volume refuses
-    /// what reaches it after its own failure, such as the second phase of a
-    /// write. What was written already is written again.
+    /// Plans a failed request again if a member has failed or come back since the previous plan. A
+    /// nested volume refuses requests after its own failure, for example the second phase of a
+    /// write. Written parts are written again.
     fn plan_anew(&mut self, slot: usize, below: Below<'_>, out: &mut Out) -> bool {
         let flight = &mut self.flights[slot];
         if flight.status() == Status::Done || flight.changes == self.changes {

@@ -55,7 +55,7 @@ fn one_mib() -> Bytes {
     Bytes(1 << 20)
 }
 
-/// The source.
+/// A source of background reads for one volume.
 pub struct Background {
     every: Duration,
     end: Time,
@@ -117,7 +117,8 @@ impl Background {
                 "found 0; expected bytes a second, such as 50MiB",
             ));
         }
-        // A byte a second and requests of an exabyte: a century between two is enough.
+        // The limit avoids an overflow for a rate of a byte a second and reads of an exabyte. A
+        // century between two reads is longer than every run.
         let spacing = |rate: Bytes| {
             let nanoseconds = (config.size.0 as f64 / rate.0 as f64 * 1e9) as u64;
             Duration::from_nanos(nanoseconds).min(Duration::LONGEST)

@@ -384,8 +384,8 @@ impl Dispatcher {
 
     /// Issue time of a request with as many outstanding requests as in the trace (section 6.6.2).
     /// The request is issued at once if the mean response time here is shorter than the trace's gap
-    /// before the request, otherwise after this gap. Without a completion within the last second,
-    /// nothing speaks for haste.
+    /// before the request, otherwise after this gap. Without a completion within the last second
+    /// the mean is unknown, so the request keeps the gap.
     fn balanced(&mut self, now: Time, traced: Traced) -> Time {
         let Some(previous) = self.previous else {
             return now.max(traced.arrival);

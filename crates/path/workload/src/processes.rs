@@ -7,7 +7,7 @@ use fullstroke_units::{Duration, Sectors, Seed, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// The source.
+/// A source that runs many processes.
 ///
 /// Processes are numbered from 1 in the order of the file. The number is the `process` of their
 /// requests' hints. Each process draws from random streams named after its name and its number

@@ -23,9 +23,8 @@ pub struct Part {
 /// workload has ended. Requests of background workloads in flight then still finish, and nothing
 /// follows them.
 ///
-/// The parts are contained in this source instead of being nodes of the graph, because each part
-/// has its own timeline while a graph has one, and because only this source knows when the run
-/// ends.
+/// The parts are contained in this source instead of being nodes of the graph. Each part has its
+/// own timeline, while a graph has only one. Besides, only this source knows when the run ends.
 pub struct SideBySide {
     parts: Vec<Running>,
     /// Number of the first part among the stack's workloads.

@@ -12,7 +12,7 @@ use fullstroke_units::{Duration, Sectors, Seed, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The source.
+/// A source that serves many media streams.
 ///
 /// Streams are numbered from 1 in start order. The number is the `stream` of their requests' hints.
 /// Each stream draws from random streams with its number, so an additional stream does not change
@@ -82,7 +82,7 @@ impl Streams {
         StreamsResults::new(self.tallies.clone(), self.start_up_latency_max)
     }
 
-    /// Issues all reads of a stream that fit.
+    /// Issues all reads of a stream for which the server's buffer has room.
     fn serve(&mut self, index: u32, now: Time, out: &mut Out) {
         let stream = &mut self.streams[index as usize];
         while now < self.end {

@@ -81,7 +81,7 @@ pub(crate) fn four_kib() -> SizeConfig {
     SizeConfig::Fixed(Bytes(4096))
 }
 
-/// The source.
+/// A source of synthetic requests.
 pub struct Synthetic {
     arrivals: Arrivals,
     addresses: Box<dyn Addresses>,

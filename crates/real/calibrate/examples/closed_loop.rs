@@ -1,5 +1,6 @@
-//! Extracts from simulated drives, whose truth is known: `cargo run --release -p
-//! fullstroke-calibrate --example closed_loop [every|jumping|translate|verify|zones|arms|seeks] [drive ...]`.
+//! Extracts the parameters of simulated drives, whose true values are known: `cargo run --release
+//! -p fullstroke-calibrate --example closed_loop [every|jumping|translate|verify|zones|arms|seeks]
+//! [drive ...]`.
 
 use fullstroke_calibrate::extract::{
     Angles, Device, Extraction, Pace, Search, SeekTruth, SimulatedDrive, arms, compare, run,
@@ -105,7 +106,7 @@ fn armed(model: &Model) -> Result<String, Box<dyn Error>> {
     ))
 }
 
-/// Seeks between tracks that are known.
+/// Measures seeks between tracks from the true table.
 fn sought(model: &Model) -> Result<String, Box<dyn Error>> {
     let mut drive = SimulatedDrive::new(model)?;
     let table = truth(model)?;

@@ -1,33 +1,33 @@
-//! What a disk is like, found from outside.
+//! Measures the properties of a disk from outside.
 //!
-//! Each kind of extraction is an algorithm that says what it wants next and is
-//! told what came of it and when ([`Extraction`]); so the same code runs on a
-//! simulated drive under virtual time and on any device that can be read.
-//! docs/extract.md says what each kind does and how well.
+//! Each kind of extraction is an algorithm without I/O ([`Extraction`]). The algorithm names its
+//! next step and receives the result with its times. So the same code runs on a simulated drive
+//! under virtual time and on any readable device. docs/extract.md describes the method and the
+//! accuracy of each kind.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `machine.rs` | an extraction as a state machine; who drives it |
+//! | `machine.rs` | an extraction as a state machine, and its driver |
 //! | `translate.rs` | tracks by address translation |
 //! | `angles.rs` | the revolution, and the angle of any sector |
 //! | `timing.rs`, `pattern.rs` | tracks by rotational timing |
-//! | `zones.rs` | zones, from the lengths of tracks here and there |
-//! | `density.rs` | these lengths, from three or four reads each |
-//! | `verify.rs` | whether claimed boundaries are any |
-//! | `arms.rs` | how many arms share the addresses |
+//! | `zones.rs` | zones, from samples of track lengths |
+//! | `density.rs` | one track length from three or four reads |
+//! | `verify.rs` | test of claimed track boundaries |
+//! | `arms.rs` | number of arms that share the addresses |
 //! | `seek.rs` | the seek curve |
 //! | `skew.rs` | skews |
 //! | `cache.rs` | the buffer's segments, read-ahead, write-back |
-//! | `depth.rs` | how many commands a device orders |
-//! | `zero_latency.rs` | whether transfers begin wherever the heads land |
-//! | `growth.rs` | tracks by reads that grow: how that fails |
-//! | `survey.rs` | all of these, one after the other |
-//! | `drive_file.rs` | a drive file of what was found |
-//! | `check.rs` | how near it came, where the truth is known |
+//! | `depth.rs` | number of commands in the device's queue |
+//! | `zero_latency.rs` | test of zero-latency transfers |
+//! | `growth.rs` | tracks by reads of growing size, and the failure of this method |
+//! | `survey.rs` | all measurements in sequence |
+//! | `drive_file.rs` | a drive file from the results |
+//! | `check.rs` | comparison of the results with known truth |
 //! | `scsi.rs` | address translation of SCSI disks |
 //! | `block.rs` | any device or file, under the real clock |
 //! | `simulated.rs` | a simulated drive, and a host that splits requests |
-//! | `error.rs` | why an extraction ends without a result |
+//! | `error.rs` | reasons for an extraction without a result |
 
 mod angles;
 mod arms;

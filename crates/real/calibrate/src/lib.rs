@@ -1,9 +1,9 @@
-//! Drive models and real disks, held against each other.
+//! Comparison of drive models and real disks.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`extract`] | tracks, zones and mechanics of a disk, found from outside |
-//! | [`validate`] | a drive model beside times that were measured on a disk |
+//! | [`extract`] | tracks, zones and mechanics of a disk, measured from outside |
+//! | [`validate`] | a drive model compared with times measured on a disk |
 
 pub mod extract;
 pub mod validate;

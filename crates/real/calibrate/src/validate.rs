@@ -1,24 +1,23 @@
-//! The drive model beside times measured on real disks.
+//! Compares the drive model with times measured on real disks.
 //!
-//! A validation trace holds requests that were measured on a real disk, one at
-//! a time. [`Replay`] gives the same requests to a model, closed, with the
-//! think times of the measurement; [`Validation`] says how far the two
-//! distributions of service time lie apart. Single requests are not compared:
-//! neither the rotational phase nor the state of the disk's buffer before the
-//! first request is recorded.
+//! A validation trace holds requests measured on a real disk, one at a time. [`Replay`] gives the
+//! same requests to a model in a closed loop, with the think times of the measurement.
+//! [`Validation`] reports the distance between the two distributions of service time. Single
+//! requests are not compared, because a trace records neither the rotational phase nor the state of
+//! the disk's buffer before the first request.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `parallel.rs` | work shared among threads |
-//! | `find.rs` | traces under a path, and the drive that belongs to each |
+//! | `find.rs` | traces under a path, and the drive of each trace |
 //! | `paced.rs` | requests with as many outstanding as were measured |
 //! | `replay.rs` | closed replay of a trace on a drive |
 //! | `sample.rs` | quantiles, the demerit figure, the noise of a sample |
 //! | `validation.rs` | the comparison, whole and by class of request |
-//! | `leave_one_out.rs` | rules chosen on other disks than the one that they are held against |
-//! | `own.rs` | a drive fitted to the log of one's own disk |
+//! | `leave_one_out.rs` | rules chosen on all disks but the tested one |
+//! | `own.rs` | a drive fitted to the log of the user's own disk |
 //! | `log.rs` | both times of every request, as a table |
-//! | `error.rs` | what can go wrong |
+//! | `error.rs` | errors of the validation |
 
 mod error;
 mod find;

@@ -1,4 +1,4 @@
-//! Extractions from simulated drives, whose truth is known.
+//! Extractions from simulated drives, whose true parameters are known.
 
 use fullstroke_calibrate::extract::{
     Answer, Device, ExtractError, Extraction, Pace, Search, SimulatedDrive, SplittingHost, compare,
@@ -24,7 +24,7 @@ fn no_watch()
     |_, _| {}
 }
 
-/// A drive of two zones and two surfaces, with whims.
+/// A drive of two zones and two surfaces, with irregularities.
 fn made_up(
     order: &str,
     slips: &[u64],
@@ -65,7 +65,7 @@ proptest! {
         lengths in (90u32..130, 90u32..130),
     ) {
         let slips: Vec<u64> = slips.into_iter().collect();
-        // A slip in an exception's hole would be two holes in one place.
+        // A slip in an exception's hole would make two holes in one place.
         let exception = exception.filter(|_| slips.is_empty());
         let model = made_up(order, &slips, exception, lengths);
         for search in [Search::Sectors, Search::Halves] {
@@ -73,8 +73,9 @@ proptest! {
             let extraction = Extraction::new(drive.capacity(), move |probe| translate_by(probe, search));
             let (found, effort) = run(&mut drive, extraction, &mut no_watch()).unwrap();
             prop_assert_eq!(found.table.check_equal(&truth(&model)), Ok(()));
-            // Two for each regular track, and each sector of the others but the first; by halves
-            // two for each length that is tried, and each half of 130 sectors.
+            // The limit is two translations for each regular track, and each sector of the other
+            // tracks except the first. By halves the limit is two for each length that is tried,
+            // and one for each halving of 130 sectors.
             let searched = match search {
                 Search::Sectors => found.irregular_sectors,
                 Search::Halves => found.irregular * (2 * 16 + 9),
@@ -95,7 +96,7 @@ proptest! {
         let extraction = Extraction::new(drive.capacity(), move |probe| timing(probe, Seed(seed), pace));
         let (found, _) = run(&mut drive, extraction, &mut no_watch()).unwrap();
         let near = compare(&found.table, &truth(&model));
-        // Where zones meet, a track may go on by chance where the last one ended.
+        // Where zones meet, a track may by chance continue the angle of the track before.
         prop_assert!(near.wrong + near.missed <= 4, "{near:?}");
     }
 }
@@ -139,7 +140,7 @@ fn lengths_seen_before_and_halves_save_translations_where_bands_change_surface()
 
 #[test]
 fn the_six_atlases_begin_with_the_tracks_of_table_4_1_1_and_go_through_bands_as_in_figure_4_1_2() {
-    // Qian & Wang: sectors of the outermost tracks of surfaces 0 and 1.
+    // Numbers of Qian & Wang: sectors of the outermost tracks of surfaces 0 and 1.
     for (unit, outermost) in [
         ("czk", [1144, 1092]),
         ("c0k", [1092, 1144]),
@@ -162,8 +163,9 @@ fn the_six_atlases_begin_with_the_tracks_of_table_4_1_1_and_go_through_bands_as_
             }
             places.push((place.surface, place.cylinder.0));
         }
-        // Track 31 of the top surface outward to 0, the bottom's 0 inward to 31, its 63
-        // outward to 32, the top's 32 inward to 63.
+        // Track 31 of the top surface outward to 0, then track 0 of the bottom surface inward to
+        // 31. Then track 63 of the bottom surface outward to 32, and track 32 of the top surface
+        // inward to 63.
         let expected = (0..32)
             .rev()
             .map(|track| (0, track))
@@ -225,7 +227,7 @@ fn a_survey_makes_a_drive_file_with_the_tracks_that_it_found() {
 fn boundaries_are_confirmed_and_what_is_none_is_not() {
     let model = library("maxtor-atlas-10k-v-73gb-czk");
     let table = truth(&model);
-    // The same tracks, half a track later.
+    // The same tracks, shifted by half a track.
     let mut shifted = Builder::default();
     shifted.push(Sectors(500)).unwrap();
     let mut left = table.capacity().0 - 500;
@@ -243,7 +245,7 @@ fn boundaries_are_confirmed_and_what_is_none_is_not() {
         });
         let (found, _) = run(&mut drive, extraction, &mut no_watch()).unwrap();
         assert_eq!(found.confirmed, right, "{found:?}");
-        // Reads that begin less than 64 sectors before a boundary cross it.
+        // Reads that begin less than 64 sectors before a boundary cross the boundary.
         let mean = |crosses: bool| {
             let crossing = |from: i64| -64 < from && from < 0;
             let bins = found
@@ -293,7 +295,7 @@ fn growing_reads_are_refused_where_the_host_splits() {
     assert!(error.contains("512"), "{error}");
 }
 
-/// Answers every read after a random time: there is no platter.
+/// Answers every read after a random time, like a device without a platter.
 struct NoDisk {
     now: Time,
     random: Random,
@@ -340,7 +342,7 @@ fn what_is_no_disk_is_refused() {
     }
 }
 
-/// The first zones of a drive of the library.
+/// Returns the first zones of a drive of the library.
 fn part(name: &str, zones: usize) -> Model {
     let whole = library(name);
     let mut config = whole.config().clone();
@@ -350,8 +352,8 @@ fn part(name: &str, zones: usize) -> Model {
     Model::new(config).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// What timing finds through lateness of an exponential time of this mean, or why it refuses;
-/// and how many reads that took.
+/// Returns the result of timing if completions are noticed late by an exponential time of this
+/// mean, or the reason of a refusal; and the number of reads.
 fn through_lateness(
     model: &Model,
     late_us: u64,
@@ -379,8 +381,9 @@ fn through_lateness(
 
 #[test]
 fn through_lateness_tracks_are_right_or_refused() {
-    // The limits were chosen from runs of the first two, and of the last as to its buffer.
-    // Above 2 % nothing is told, and below 0.3 % all: these two were chosen after it was seen.
+    // The limits were chosen from runs of the first two drives, and of the last drive for its
+    // buffer. Above 2 % lateness nothing is found, and below 0.3 % everything. These two bounds
+    // were set after the runs.
     let drives = [
         part("hp-c2247a", 2),
         part("hp-dg072a4951", 2),

@@ -1,4 +1,4 @@
-//! Kinds that measure one thing, on simulated drives whose truth is known.
+//! Measurements of one property each, on simulated drives with known truth.
 
 use fullstroke_calibrate::extract::{
     Angles, Device as _, ExtractError, Extraction, Pace, SimulatedDrive, SplittingHost, arms,
@@ -14,7 +14,7 @@ fn library(name: &str) -> Model {
     drives::load(name).unwrap()
 }
 
-/// What an algorithm finds on a drive.
+/// Returns the result of an algorithm on a drive.
 fn found<T, F>(
     model: &Model,
     algorithm: impl FnOnce(fullstroke_calibrate::extract::Probe) -> F,
@@ -48,7 +48,7 @@ fn a_queue_is_as_deep_as_reads_overtake() {
 
 #[test]
 fn a_host_that_waits_for_each_completion_cannot_tell_depth() {
-    /// A device that is given one command at a time.
+    /// A device that takes only one command at a time.
     struct OneByOne(SplittingHost<SimulatedDrive>);
     impl fullstroke_calibrate::extract::Device for OneByOne {
         fn capacity(&self) -> fullstroke_units::Sectors {

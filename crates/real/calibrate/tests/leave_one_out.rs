@@ -1,4 +1,4 @@
-//! Rules chosen on some disks and held against another.
+//! Rules chosen on some disks and tested on another.
 
 #[path = "../../../../samples/oracle/table.rs"]
 mod oracle;
@@ -9,8 +9,7 @@ use fullstroke_calibrate::validate::{MeasuredDisk, TraceFile, leave_one_out};
 use fullstroke_disksim::Reading;
 use std::path::Path;
 
-/// The measurements of some disks, or `None`, said aloud, where they are not
-/// there.
+/// Returns the measurements of some disks. Prints a note and returns `None` if they are absent.
 fn measured(names: &[&str]) -> Option<Vec<MeasuredDisk>> {
     let shared = oracle::shared("oracle/disks")?;
     let disk = |name: &&str| {
@@ -25,8 +24,8 @@ fn measured(names: &[&str]) -> Option<Vec<MeasuredDisk>> {
     Some(names.iter().map(disk).collect())
 }
 
-/// The first holds whole tracks, by which its read-ahead does not matter any
-/// more; without that rule it tells that read-ahead fills segments.
+/// The first disk holds whole tracks, so its read-ahead no longer matters. Without that rule the
+/// disk shows that read-ahead fills segments.
 #[test]
 fn a_rule_that_another_hides_on_the_disks_of_a_fit_is_kept_for_the_next_disk() {
     let Some(disks) = measured(&["atlas10k", "cheetah9LP"]) else {
@@ -43,8 +42,7 @@ fn a_rule_that_another_hides_on_the_disks_of_a_fit_is_kept_for_the_next_disk() {
     eprintln!("{:.3} ms left out", cheetah.left_out.rms_ms);
 }
 
-/// A disk's parameters and the first 200 requests of its measurement, written
-/// into `folder`.
+/// Writes a disk's parameters and the first 200 requests of its measurement into `folder`.
 fn of_the_oracle(disk: &str, folder: &Path) -> MeasuredDisk {
     parameters::write_parameters(disk, folder);
     let path = folder.join(format!("{disk}.trace"));
@@ -56,8 +54,8 @@ fn of_the_oracle(disk: &str, folder: &Path) -> MeasuredDisk {
         .unwrap()
 }
 
-/// The second disk has a low water mark, by whose rule it comes nearer; the
-/// first has none, and cannot choose that rule for it.
+/// The second disk has a low water mark, and its rule reduces the distance. The first disk has
+/// none, and cannot choose that rule for the second.
 #[test]
 fn a_rule_that_only_one_disk_tells_is_not_held_against_that_disk() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! The figures against published ones of real disks: DiskSim's distance from
-//! each, and the noise of each measurement. The measurements lie beside the
-//! repository; their first 200 requests are part of it, and what these should give
-//! was computed by another program (Python, 4,000 resamples).
+//! Compares the figures with published figures of real disks: DiskSim's distance from each disk,
+//! and the noise of each measurement. The measurements lie beside the repository. Their first 200
+//! requests are part of the repository. The expected figures for these were computed by another
+//! program (Python, 4,000 resamples).
 
 #[path = "../../../../samples/oracle/table.rs"]
 mod oracle;
@@ -25,8 +25,8 @@ const DISKS: [(&str, f64, f64); 5] = [
     ("atlas10k", 0.2681, 0.063),
 ];
 
-/// Disk, DiskSim's demerit in ms over the first 200 requests, and the noise of
-/// these in ms.
+/// Disk, DiskSim's demerit in ms over the first 200 requests, and the noise of these requests in
+/// ms.
 const FIRST_200: [(&str, f64, f64); 5] = [
     ("hp_c2247a", 0.60959, 0.9296),
     ("cheetah9LP", 0.36908, 0.5345),
@@ -94,7 +94,7 @@ fn the_demerit_of_disksim_is_the_published_one() {
     }
 }
 
-/// The published noise comes from few resamples: it repeats to about a fifth.
+/// The published noise comes from few resamples and repeats to about a fifth.
 #[test]
 fn the_noise_of_each_measurement_is_the_published_one() {
     for (disk, _, expected) in DISKS {

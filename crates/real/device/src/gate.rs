@@ -1,13 +1,14 @@
-//! The gate: whoever writes to a file or device of the user passes here first.
+//! The gate: every writer to a file or device of the user passes here first.
 //!
-//! Three questions are answered, always by inode or device number and never by path, because one
-//! file has many paths (symbolic and hard links, bind mounts, `/dev/fd`, loop devices):
+//! The gate answers three questions. The answers rest on the inode or the device number and never
+//! on the path, because one file has many paths (symbolic and hard links, bind mounts, `/dev/fd`,
+//! loop devices):
 //!
 //! 1. **Which thing is it?** [`Identity`].
-//! 2. **Do two paths share bytes?** [`share_bytes`]: a file and the loop device above the file, a disk and
-//!    its partition.
-//! 3. **Does somebody use it?** [`Claim`] locks the file or device, and everything below that holds its
-//!    bytes. The lock lies on the inode, so that nobody can remove it, and ends with the process.
+//! 2. **Do two paths share bytes?** [`share_bytes`]: a file and the loop device above the file, a
+//!    disk and its partition.
+//! 3. **Is it in use?** [`Claim`] locks the file or device, and everything below that holds its
+//!    bytes. The lock lies on the inode, so nobody can remove it. The lock ends with the process.
 
 use crate::layers::{Layer, LoopDevice, layers_of, loop_devices};
 use crate::{OpenError, mounts};
@@ -21,34 +22,34 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a lock is waited for: a process that was killed holds its locks until the kernel has ended its
-/// requests under way, and udev holds a shared lock on a disk while udev reads its signatures.
+/// Longest wait for a lock. A killed process keeps its locks until the kernel has ended its
+/// requests in flight. udev holds a shared lock on a disk while reading the disk's signatures.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How often the lock is tried meanwhile.
+/// Interval between attempts to take the lock.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Which file or device a path leads to.
+/// The file or device to which a path leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Identity {
     /// A file, folder, pipe or character device.
     Inode {
-        /// The number of the file system's device.
+        /// Number of the file system's device.
         device: u64,
-        /// The number of the inode in the file system.
+        /// Number of the inode in the file system.
         inode: u64,
     },
-    /// A block device, whichever node stands for it.
+    /// A block device, under any device node.
     BlockDevice {
-        /// The device's number.
+        /// Number of the device.
         number: u64,
     },
 }
 
 impl Identity {
-    /// Of what `path` leads to at last.
+    /// Returns the identity of the final target of `path`.
     ///
     /// # Errors
-    /// The host's: nothing stands there, say.
+    /// An error of the host, for example if nothing exists there.
     pub fn of(path: &Path) -> io::Result<Identity> {
         Ok(Identity::from(&fs::metadata(path)?))
     }
@@ -69,8 +70,9 @@ impl From<&Metadata> for Identity {
     }
 }
 
-/// True if a write to one of two paths can change what the other holds: both are one file or device, or one
-/// lies below the other. Two partitions of one disk share nothing. False where nothing stands.
+/// Returns true if a write to one path can change the content of the other: both are one file or
+/// device, or one lies below the other. Two partitions of one disk share nothing. Returns false if
+/// a path does not exist.
 pub fn share_bytes(one: &Path, other: &Path) -> bool {
     let (Ok(one_identity), Ok(other_identity)) = (Identity::of(one), Identity::of(other)) else {
         return false;
@@ -85,8 +87,8 @@ pub fn share_bytes(one: &Path, other: &Path) -> bool {
     })
 }
 
-/// True if the host lets nobody replace the file at `path`, whoever asks: an attribute of the file
-/// (`chattr +i`, or `+a`) forbids it.
+/// Returns true if no user at all can replace the file at `path`, because of an attribute of the
+/// file (`chattr +i`, or `+a`).
 pub fn is_fixed(path: &Path) -> bool {
     // `STATX_ATTR_IMMUTABLE` and `STATX_ATTR_APPEND` of `linux/stat.h`.
     const FIXED: u64 = 0x10 | 0x20;
@@ -99,8 +101,8 @@ pub fn is_fixed(path: &Path) -> bool {
     asked.is_ok_and(|found| found.stx_attributes.bits() & FIXED != 0)
 }
 
-/// A sentence that says who uses what stands at `path`, if somebody does.
-/// Nothing is held afterwards.
+/// Returns a sentence about the user of the file or device at `path`; `None` if there is no user.
+/// Nothing stays locked.
 pub fn user_of(path: &Path) -> Option<String> {
     let opened = open_quietly(path, OFlags::empty()).ok()?;
     match Claim::take(&opened, path) {
@@ -109,33 +111,36 @@ pub fn user_of(path: &Path) -> Option<String> {
     }
 }
 
-/// Keeps other users out of a file or device, and out of what holds its bytes, for as long as the claim
-/// and the claimed file live. Everything of fullstroke that writes takes one.
+/// Keeps other users out of a file or device, and out of the layers that hold its bytes. The
+/// protection lasts as long as both the claim and the claimed file. All writing code of fullstroke
+/// takes a claim.
 #[derive(Debug)]
 pub struct Claim {
     /// Locked files and devices below the claimed one.
     _below: Vec<File>,
 }
 
-/// Whether others may use the same thing.
+/// Kind of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sharing {
-    /// Nobody may.
+    /// No other claim is possible.
     Exclusive,
-    /// Others that claim it in the same way may.
+    /// Other shared claims are possible.
     Shared,
 }
 
 impl Claim {
-    /// Claims what `file`, opened at `path`, stands for, to write to it. Folders can be claimed as well.
+    /// Claims the file or device of `file`, opened at `path`, for writing. Folders can be claimed
+    /// as well.
     ///
     /// # Errors
-    /// [`OpenError::InUse`] if somebody uses it or what lies below; the host's if it knows no locks.
+    /// [`OpenError::InUse`] if the target or a layer below is in use; an error of the host if there
+    /// is no support for locks.
     pub fn take(file: &File, path: &Path) -> Result<Claim, OpenError> {
         Claim::of(file, path, Sharing::Exclusive)
     }
 
-    /// Claims it so that it can be read while nobody writes.
+    /// Claims the target for reading, so that nobody writes meanwhile.
     ///
     /// # Errors
     /// As for [`Claim::take`].
@@ -165,7 +170,8 @@ impl Claim {
     }
 }
 
-/// Another loop device on the same bytes has users of its own: a mounted file system, say.
+/// Refuses if another loop device has the same bytes, because that device may have its own users,
+/// such as a mounted file system.
 fn refuse_other_loops(layer: &Layer, loops: &[LoopDevice]) -> Result<(), OpenError> {
     let through = layer
         .through
@@ -189,10 +195,11 @@ fn refuse_other_loops(layer: &Layer, loops: &[LoopDevice]) -> Result<(), OpenErr
     }
 }
 
-/// Locks a layer below the claimed one; the lock lives as long as the file that is returned.
+/// Locks a layer below the claimed one. The lock lasts as long as the returned file.
 fn claim_below(layer: &Layer, sharing: Sharing) -> Result<Option<File>, OpenError> {
     let is_device = matches!(layer.identity, Identity::BlockDevice { .. });
-    // The disk of a partition: the kernel's own claim (O_EXCL) on the partition guards it.
+    // For the disk of a partition no lock is needed: the kernel's own claim (O_EXCL) on the
+    // partition guards it.
     if is_device && layer.through.is_none() {
         return Ok(None);
     }
@@ -209,13 +216,14 @@ fn claim_below(layer: &Layer, sharing: Sharing) -> Result<Option<File>, OpenErro
                 layer.path.display()
             )));
         }
-        // The file was deleted, or lies where this process sees nothing: nobody else reaches it by name.
+        // The file was deleted, or is invisible to this process. Nobody else can reach it by name.
         Err(_) => return Ok(None),
     };
     if Identity::from(&file.metadata()?) != layer.identity {
         return Ok(None);
     }
-    // Two partitions of one loop device are two members: both stand on the file.
+    // Two partitions of one loop device are two members on the same file, so the lock must be
+    // shared.
     let how = if layer.is_whole {
         sharing
     } else {
@@ -232,7 +240,8 @@ fn claim_below(layer: &Layer, sharing: Sharing) -> Result<Option<File>, OpenErro
     Ok(Some(file))
 }
 
-/// Locks the inode. The lock belongs to the open file, and ends when the last descriptor of it is closed.
+/// Locks the inode. The lock belongs to the open file, and ends when the last descriptor of the
+/// file is closed.
 fn lock(file: &File, sharing: Sharing) -> Result<(), OpenError> {
     let operation = match sharing {
         Sharing::Exclusive => FlockOperation::NonBlockingLockExclusive,
@@ -260,7 +269,8 @@ fn lock(file: &File, sharing: Sharing) -> Result<(), OpenError> {
     }
 }
 
-/// Locks of the other kind (`fcntl`), by which QEMU keeps its images and databases keep their files.
+/// Refuses a file with locks of the other kind (`fcntl`), as used by QEMU for images and by
+/// databases for files.
 fn refuse_foreign_lock(file: &File) -> Result<(), OpenError> {
     if !file.metadata()?.is_file() {
         return Ok(());
@@ -272,7 +282,7 @@ fn refuse_foreign_lock(file: &File) -> Result<(), OpenError> {
         typ: FlockType::WriteLock,
         offset_type: FlockOffsetType::Set,
     };
-    // A file system without such locks has none that could conflict.
+    // A file system without `fcntl` locks has no conflict.
     let Ok(Some(found)) = fcntl_getlk(file, &whole) else {
         return Ok(());
     };
@@ -285,7 +295,8 @@ fn refuse_foreign_lock(file: &File) -> Result<(), OpenError> {
     )))
 }
 
-/// Opens without waiting for the other end of a pipe, and without a terminal becoming this process's.
+/// Opens a file without waiting for the other end of a pipe, and without making a terminal the
+/// controlling one.
 fn open_quietly(path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
     OpenOptions::new()

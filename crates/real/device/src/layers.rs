@@ -1,4 +1,5 @@
-//! What holds the bytes of a device: a partition's disk, a loop device's file, the members of a mapped device.
+//! The layers below a device: a partition's disk, a loop device's file, the members of a mapped
+//! device.
 
 use crate::gate::Identity;
 use rustix::ioctl::{Updater, ioctl};
@@ -7,35 +8,35 @@ use std::path::{Path, PathBuf};
 
 /// `LOOP_GET_STATUS64` of `linux/loop.h`.
 const LOOP_GET_STATUS64: u32 = 0x4c05;
-/// Devices upon devices; the kernel itself allows no deeper stack of loop devices.
+/// Largest number of layers. The kernel allows no deeper stack of loop devices.
 const LAYERS_MAX: usize = 16;
 
-/// The claimed file or device, or something that holds bytes of it.
+/// The claimed file or device, or a layer below with some of the same bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
     pub(crate) identity: Identity,
     pub(crate) path: PathBuf,
-    /// True if all of this layer lies below the claimed device, rather than a partition of it.
+    /// True if this whole layer lies below the claimed device; false if only a part does.
     pub(crate) is_whole: bool,
-    /// The number of the loop device that stands on this layer, if one does.
+    /// Number of the loop device on this layer; `None` if there is none.
     pub(crate) through: Option<u64>,
 }
 
-/// A loop device that is set up.
+/// A configured loop device.
 #[derive(Clone, Debug)]
 pub(crate) struct LoopDevice {
     pub(crate) number: u64,
     pub(crate) path: PathBuf,
-    /// What the loop device stands on; `None` if that cannot be found out.
+    /// Backing file or device; `None` if unknown.
     pub(crate) backing: Option<Identity>,
     backing_path: PathBuf,
     offset: u64,
-    /// 0 if the loop device reaches to the end.
+    /// Length in bytes; 0 if the loop device reaches to the end.
     limit: u64,
 }
 
 impl LoopDevice {
-    /// True if both show some of the same bytes of one file.
+    /// Returns true if both devices show some of the same bytes of one file.
     pub(crate) fn overlaps(&self, other: &LoopDevice) -> bool {
         let end = |of: &LoopDevice| match of.limit {
             0 => u64::MAX,
@@ -67,7 +68,7 @@ struct LoopInfo {
     initial: [u64; 2],
 }
 
-/// The layers of what `path` leads to; itself first.
+/// Returns the layers of the target of `path`, the target itself first.
 pub(crate) fn layers_of(identity: Identity, path: &Path, loops: &[LoopDevice]) -> Vec<Layer> {
     let mut layers = vec![Layer {
         identity,
@@ -88,7 +89,8 @@ pub(crate) fn layers_of(identity: Identity, path: &Path, loops: &[LoopDevice]) -
     layers
 }
 
-/// What a layer stands on. A file stands on its file system, which keeps others away from its bytes.
+/// Returns the layers directly below a layer. A file has none, because the file system protects the
+/// bytes of the file.
 fn below(layer: &Layer, loops: &[LoopDevice]) -> Vec<Layer> {
     let Identity::BlockDevice { number } = layer.identity else {
         return Vec::new();
@@ -112,7 +114,7 @@ fn below(layer: &Layer, loops: &[LoopDevice]) -> Vec<Layer> {
     let disk = folder
         .parent()
         .filter(|_| folder.join("partition").exists());
-    // Device mapper and md name their members here.
+    // Device mapper and md list their members in this folder.
     let members = fs::read_dir(folder.join("slaves")).into_iter().flatten();
     members
         .filter_map(|member| Some(member.ok()?.path()))
@@ -121,7 +123,7 @@ fn below(layer: &Layer, loops: &[LoopDevice]) -> Vec<Layer> {
         .collect()
 }
 
-/// A device of which a part is used.
+/// Returns a device of which a part is used.
 fn part_of(folder: &Path) -> Option<Layer> {
     let name = fs::canonicalize(folder).ok()?.file_name()?.to_owned();
     Some(Layer {
@@ -134,7 +136,7 @@ fn part_of(folder: &Path) -> Option<Layer> {
     })
 }
 
-/// A device's number as sysfs writes it: `7:0`.
+/// Parses a device number in the form of sysfs: `7:0`.
 fn number_in(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let (major, minor) = text.trim().split_once(':')?;
@@ -144,7 +146,7 @@ fn number_in(file: &Path) -> Option<u64> {
     ))
 }
 
-/// All loop devices that are set up.
+/// Returns all configured loop devices.
 pub(crate) fn loop_devices() -> Vec<LoopDevice> {
     let Ok(devices) = fs::read_dir("/sys/block") else {
         return Vec::new();
@@ -163,7 +165,8 @@ fn loop_device(folder: &Path) -> Option<LoopDevice> {
             .unwrap_or(0)
     };
     let path = Path::new("/dev").join(folder.file_name()?);
-    // The path that sysfs shows may be deleted, renamed or of another mount namespace; the numbers hold.
+    // The path in sysfs may be deleted, renamed or of another mount namespace. The numbers stay
+    // valid.
     let asked = File::open(&path).ok().and_then(|file| ask(&file));
     let backing = asked.map(|info| match decoded(info.block_device) {
         0 => Identity::Inode {
@@ -182,7 +185,7 @@ fn loop_device(folder: &Path) -> Option<LoopDevice> {
     })
 }
 
-/// Asks a loop device what it stands on.
+/// Asks a loop device for its backing file.
 #[expect(unsafe_code, reason = "no crate in use carries LOOP_GET_STATUS64")]
 fn ask(device: &File) -> Option<LoopInfo> {
     let mut info = LoopInfo {
@@ -199,7 +202,8 @@ fn ask(device: &File) -> Option<LoopInfo> {
         key: [0; 32],
         initial: [0; 2],
     };
-    // SAFETY: `LOOP_GET_STATUS64` fills in a `loop_info64`, which `LoopInfo` is, and keeps no address of it.
+    // SAFETY: `LOOP_GET_STATUS64` fills a `loop_info64`, and `LoopInfo` has its layout. The kernel
+    // keeps no address of it.
     let asked = unsafe {
         ioctl(
             device,
@@ -209,8 +213,8 @@ fn ask(device: &File) -> Option<LoopInfo> {
     asked.is_ok().then_some(info)
 }
 
-/// A device's number as the kernel hands it out (`huge_encode_dev` of `linux/kdev_t.h`) in the form that
-/// `stat` has.
+/// Converts a device number from the kernel's form (`huge_encode_dev` of `linux/kdev_t.h`) to the
+/// form of `stat`.
 fn decoded(number: u64) -> u64 {
     let major = (number >> 8) & 0xfff;
     let minor = (number & 0xff) | ((number >> 12) & 0xf_ff00);

@@ -1,6 +1,5 @@
-//! Block devices and files that stand for them, opened as whoever measures or
-//! owns them needs: past the page cache, and through the [`gate`] if they are
-//! written; and commands to those that are SCSI or SATA disks.
+//! Opens block devices, and files in place of devices, for measurement or use: past the page cache,
+//! and through the [`gate`] for writing. Also sends commands to SCSI and SATA disks.
 
 pub mod gate;
 mod layers;
@@ -19,64 +18,63 @@ use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use thiserror::Error;
 
-/// Alignment where the kernel does not say: that of the largest logical block in
-/// use.
+/// Alignment in bytes if the kernel reports none: the largest logical block in use.
 pub const ALIGNMENT_BYTES: u64 = 4096;
-/// A sector; no block is smaller.
+/// Size of a sector in bytes. No block is smaller.
 const SECTOR_BYTES: u64 = 512;
 /// `STATX_DIOALIGN` of `linux/stat.h` (Linux 6.1).
 const STATX_DIOALIGN: u32 = 0x2000;
 
-/// What is to be done with it.
+/// Kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It is only read.
+    /// Only reads.
     Read,
-    /// It is written, too: not if somebody uses it.
+    /// Reads and writes. Refused if the target is in use.
     Write,
 }
 
-/// Whether the page cache stands in front.
+/// Use of the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// No (`O_DIRECT`).
+    /// Past the page cache (`O_DIRECT`).
     Past,
-    /// Yes.
+    /// Through the page cache.
     Through,
-    /// In front of files, and not of devices.
+    /// Through the page cache for files, past the page cache for devices.
     OfFiles,
 }
 
-/// What was opened.
+/// An opened file or device.
 #[derive(Debug)]
 pub struct Opened {
-    /// Itself.
+    /// The open file.
     pub file: File,
-    /// Its path.
+    /// Path of the file.
     pub name: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Requests begin and end at multiples of this; 512 through the page cache.
+    /// Alignment of requests in bytes; 512 through the page cache.
     pub block_bytes: u64,
-    /// It is a file otherwise.
+    /// True for a block device, false for a file.
     pub is_block_device: bool,
-    /// If it was opened to be written: keeps others out, together with `file`.
+    /// Claim of a target opened for writing. Together with `file`, the claim keeps others out.
     pub claim: Option<Claim>,
 }
 
-/// Why it was not. The path is the caller's to say.
+/// Reason why the target was not opened. The caller adds the path to the message.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The host's.
+    /// An error of the host.
     #[error("{0}")]
     Host(#[from] io::Error),
-    /// It is a folder, a pipe or the like.
+    /// The target is a folder, a pipe or the like.
     #[error("found something else; expected a block device or a file")]
     Kind,
-    /// Somebody uses it.
+    /// The target is in use.
     #[error("{0}; it is not written to")]
     InUse(String),
-    /// Its file system has no way past the page cache.
+    /// The file system of the target does not support direct I/O.
     #[error("{0}: its file system cannot be read past the page cache")]
     NoWayPast(io::Error),
 }
@@ -84,8 +82,7 @@ pub enum OpenError {
 /// Opens the block device or file at `path`.
 ///
 /// # Errors
-/// It is something else, somebody uses it and it is to be written to, or the
-/// host's.
+/// If the target has another kind, or is in use and should be written; or an error of the host.
 pub fn open(path: &Path, access: Access, cache: Cache) -> Result<Opened, OpenError> {
     let found = fs::metadata(path)?;
     let kind = found.file_type();
@@ -100,8 +97,9 @@ pub fn open(path: &Path, access: Access, cache: Cache) -> Result<Opened, OpenErr
     let direct = cache == Cache::Past || cache == Cache::OfFiles && is_block_device;
     let mut flags = OFlags::empty();
     flags.set(OFlags::DIRECT, direct);
-    // With it the kernel refuses a device that is mounted, swapped to, or a member of another
-    // device, and so are its partitions (open(2)); and nobody can mount it meanwhile.
+    // With O_EXCL the kernel refuses a device that is mounted, used for swap, or a member of
+    // another device. This includes its partitions (open(2)). Nobody can mount the device
+    // meanwhile.
     flags.set(OFlags::EXCL, writes && is_block_device);
     let opened = OpenOptions::new()
         .read(true)
@@ -115,7 +113,7 @@ pub fn open(path: &Path, access: Access, cache: Cache) -> Result<Opened, OpenErr
         )),
         _ => OpenError::Host(error),
     })?;
-    // The path may have been given to something else meanwhile.
+    // Another file may have taken the path meanwhile.
     if Identity::from(&file.metadata()?) != Identity::from(&found) {
         return Err(OpenError::Kind);
     }
@@ -136,7 +134,8 @@ pub fn open(path: &Path, access: Access, cache: Cache) -> Result<Opened, OpenErr
     })
 }
 
-/// Where a block device is mounted; the kernel says only that it is busy.
+/// Returns the mount point of a block device, because the kernel reports only that the device is
+/// busy.
 fn mounted(path: &Path) -> Option<String> {
     match Identity::of(path).ok()? {
         Identity::BlockDevice { number } => mounts::mount_of(number),
@@ -144,7 +143,7 @@ fn mounted(path: &Path) -> Option<String> {
     }
 }
 
-/// What requests past the page cache are aligned to.
+/// Returns the alignment of requests past the page cache, in bytes.
 fn block_bytes(file: &File, is_block_device: bool) -> u64 {
     let found = if is_block_device {
         rustix::fs::ioctl_blksszget(file).ok().map(u64::from)

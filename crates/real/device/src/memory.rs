@@ -1,13 +1,13 @@
-//! Memory at an address that every device takes.
+//! Memory with an alignment that suits every device.
 
 use crate::ALIGNMENT_BYTES;
 
-/// Bytes that can be read into, and written from, past the page cache.
+/// A buffer for reads and writes past the page cache.
 #[derive(Debug, Default)]
 pub struct Aligned(Vec<u8>);
 
 impl Aligned {
-    /// The first `length` bytes, which hold anything.
+    /// Returns the first `length` bytes, with undefined content.
     pub fn of(&mut self, length: usize) -> &mut [u8] {
         let alignment = ALIGNMENT_BYTES as usize;
         if self.0.len() < length + alignment {

@@ -1,8 +1,9 @@
-//! Where a block device is mounted, in better words than the kernel's `Device or resource busy`.
+//! Mount points of block devices, for a better message than the kernel's `Device or resource busy`.
 
 use std::fs;
 
-/// A sentence that says where the device with this number, or a partition of it, is mounted.
+/// Returns a sentence with the mount point of the device with this number, or of one of its
+/// partitions.
 pub(crate) fn mount_of(number: u64) -> Option<String> {
     let number = format!(
         "{}:{}",

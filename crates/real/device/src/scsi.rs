@@ -1,9 +1,9 @@
-//! Commands to a SCSI disk, carried by Linux's SG_IO (`scsi/sg.h`, interface version
-//! 3), by who may send it raw commands. SATA disks are SCSI disks to Linux.
+//! Commands to a SCSI disk, carried by Linux's SG_IO (`scsi/sg.h`, interface version 3). The user
+//! needs the permission to send raw commands. SATA disks are SCSI disks to Linux.
 //!
-//! **No SCSI disk was at hand.** What is tested is what can be without one: what is
-//! made of statuses and sense data, against the standard's tables; and that what is no
-//! SCSI disk is refused.
+//! **No SCSI disk was at hand.** The tests cover the parts that need no disk: the interpretation of
+//! statuses and sense data against the standard's tables, and the refusal of devices other than
+//! SCSI disks.
 
 use rustix::ioctl::{Opcode, Updater, ioctl};
 use std::ffi::c_void;
@@ -14,43 +14,43 @@ use thiserror::Error;
 /// `SG_IO` of `scsi/sg.h`.
 const SG_IO: Opcode = 0x2285;
 
-/// Where the data of a command go. The numbers are those of `scsi/sg.h`.
+/// Direction of a command's data. The numbers are those of `scsi/sg.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Direction {
-    /// There are none.
+    /// No data.
     None = -1,
     /// To the disk.
     ToDevice = -2,
-    /// From it.
+    /// From the disk.
     FromDevice = -3,
 }
 
-/// Why a command was not carried out.
+/// Reason why a command was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CommandError {
-    /// The kernel carries no commands to it.
+    /// The kernel carries no commands to the device.
     #[error("SG_IO: {0}; expected a SCSI disk")]
     NoScsi(rustix::io::Errno),
-    /// The way to the disk failed.
+    /// The transport to the disk failed.
     #[error("the {part} failed with status {status:#04x}")]
     Way {
         /// `adapter` or `driver`.
         part: &'static str,
-        /// Its number of `scsi/scsi.h`.
+        /// Status number of `scsi/scsi.h`.
         status: u16,
     },
-    /// The disk says what is wrong.
+    /// The disk reports an error.
     #[error("the disk says {}, additional sense {code:02x}h/{qualifier:02x}h", SENSE_KEYS[usize::from(*key & 15)])]
     Sense {
         /// Sense key of SPC-4.
         key: u8,
         /// Additional sense code.
         code: u8,
-        /// Its qualifier.
+        /// Additional sense code qualifier.
         qualifier: u8,
     },
-    /// The disk says that something is wrong.
+    /// The disk reports an error without a reason.
     #[error("the disk found the command bad, and did not say why")]
     Unsaid,
     /// Another status of SAM-5.
@@ -58,7 +58,7 @@ pub enum CommandError {
     Status(u8),
 }
 
-/// A disk may be turning up.
+/// Timeout in ms, long enough for a disk that is spinning up.
 const TIMEOUT_MS: u32 = 30_000;
 
 /// Sense keys of SPC-4, by number.
@@ -83,10 +83,10 @@ const SENSE_KEYS: [&str; 16] = [
 
 const SENSE_BYTES: usize = 32;
 
-/// Good, and good but for something to say (SAM-5, 5.3.1).
+/// Status of success, and of success or failure with sense data (SAM-5, 5.3.1).
 const GOOD: u8 = 0;
 const CHECK_CONDITION: u8 = 2;
-/// The driver has put sense data there, which is no failure of its own.
+/// Driver status: the driver has stored sense data, which is no failure.
 const DRIVER_SENSE: u16 = 8;
 
 /// `struct sg_io_hdr` of `scsi/sg.h`.
@@ -116,10 +116,10 @@ struct Header {
     info: u32,
 }
 
-/// Sends one command and moves its data; says how many bytes of them were not moved.
+/// Sends one command and moves the data. Returns the number of bytes that were not moved.
 ///
 /// # Errors
-/// The disk did not do it, or is none.
+/// If the disk did not carry out the command, or the device is no SCSI disk.
 #[expect(
     unsafe_code,
     reason = "no crate in use carries SG_IO without; the kernel takes addresses"
@@ -155,9 +155,8 @@ pub fn carry_out(
         duration_ms: 0,
         info: 0,
     };
-    // SAFETY: `SG_IO` takes and changes a `sg_io_hdr`, which `Header` is. Its three
-    // addresses are of memory that is borrowed until the call returns, with its
-    // lengths beside them.
+    // SAFETY: `SG_IO` reads and changes a `sg_io_hdr`, and `Header` has its layout. Its three
+    // addresses point to memory that is borrowed until the call returns, with the correct lengths.
     let carried = unsafe { ioctl(file, Updater::<SG_IO, Header>::new(&mut header)) };
     carried.map_err(CommandError::NoScsi)?;
     let written = usize::from(header.sense_bytes).min(SENSE_BYTES);
@@ -170,7 +169,7 @@ pub fn carry_out(
     Ok(usize::try_from(header.bytes_left).unwrap_or(0))
 }
 
-/// Whether a command has done what it should.
+/// Returns an error if a command has failed.
 fn judge(
     status: u8,
     host_status: u16,
@@ -192,7 +191,7 @@ fn judge(
     match status {
         GOOD => Ok(()),
         CHECK_CONDITION => match sensed(sense) {
-            // It has been done, and so has what went before.
+            // Sense keys 0 and 1 (no sense, recovered error): the command was carried out.
             Some((0 | 1, ..)) => Ok(()),
             Some((key, code, qualifier)) => Err(CommandError::Sense {
                 key,
@@ -205,7 +204,7 @@ fn judge(
     }
 }
 
-/// Sense key, additional code and its qualifier, of either format (SPC-4, 4.5).
+/// Returns sense key, additional sense code and qualifier, of either format (SPC-4, 4.5).
 fn sensed(sense: &[u8]) -> Option<(u8, u8, u8)> {
     let byte = |at: usize| sense.get(at).copied();
     match byte(0)? & 0x7f {

@@ -1,14 +1,14 @@
-//! A disk's platters are stopped, by who has asked for that.
+//! Stops a disk's platters on request.
 //!
-//! What is sent is START STOP UNIT (SBC-4, its clause of that name): byte 0 1Bh; byte 1 bit 0 IMMED;
+//! The command is START STOP UNIT (SBC-4, its clause of that name): byte 0 1Bh; byte 1 bit 0 IMMED;
 //! byte 4 bits 7 to 4 POWER CONDITION, bit 2 NO_FLUSH, bit 1 LOEJ, bit 0 START.
 //!
 //! | disk | byte 4 | why |
 //! |---|---|---|
-//! | SATA, which its vendor name `ATA` tells (SAT-4, INQUIRY) | 00h, START = 0 | SAT-4 has STANDBY IMMEDIATE (E0h) made of it. Linux's libata refuses power conditions (`ata_scsi_start_stop_xlat`). The next access starts the platters |
-//! | SCSI | 30h, STANDBY | A disk with START = 0 refuses access until somebody starts it; one in standby starts at the next access (SBC-4, power conditions). It says in its power condition page whether it has that (SPC-5, power condition VPD page) |
+//! | SATA, recognised by the vendor name `ATA` (SAT-4, INQUIRY) | 00h, START = 0 | SAT-4 translates the command to STANDBY IMMEDIATE (E0h). Linux's libata refuses power conditions (`ata_scsi_start_stop_xlat`). The next access starts the platters |
+//! | SCSI | 30h, STANDBY | With START = 0 a disk refuses access until it is started explicitly. A disk in standby starts at the next access (SBC-4, power conditions). The disk's power condition page tells if the disk supports standby (SPC-5, power condition VPD page) |
 //!
-//! IMMED is 0: a disk that answers has done it, or says why not.
+//! IMMED is 0, so the disk answers only when it has stopped, or has failed to stop.
 
 use crate::scsi::{CommandError, Direction, carry_out};
 use std::fs::File;
@@ -19,54 +19,53 @@ use thiserror::Error;
 const INQUIRY: u8 = 0x12;
 const START_STOP_UNIT: u8 = 0x1b;
 
-/// Vital product data are asked for.
+/// Flag: the command asks for vital product data.
 const EVPD: u8 = 1;
-/// The power condition page, and its bit STANDBY_Z in byte 4.
+/// Number of the power condition page, and its bit STANDBY_Z in byte 4.
 const POWER_CONDITION_PAGE: u8 = 0x8a;
 const STANDBY_Z: u8 = 1;
-/// Bytes that are asked for: of the standard data up to the vendor's name and more, of
-/// the page all.
+/// Length of the answer in bytes: the standard data beyond the vendor's name, and the whole page.
 const ANSWER_BYTES: u8 = 36;
-/// A disk (peripheral device type 0 of SPC-5), and one with zones (14h).
+/// Peripheral device types of SPC-5: a disk (0) and a zoned disk (14h).
 const DISKS: [u8; 2] = [0x00, 0x14];
-/// The vendor that a translator of SCSI to ATA names.
+/// Vendor name used by a translator of SCSI to ATA.
 const TRANSLATED: &[u8] = b"ATA     ";
 
-/// Something whose platters can be stopped. The next access starts them again.
+/// A device whose platters can be stopped. The next access starts the platters again.
 pub trait Stops: Send + Sync {
-    /// Whether it can be asked to stop; it is not, here.
+    /// Checks if the device can be stopped. Does not stop the device.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why not.
     fn check(&self) -> Result<(), StandbyError>;
 
     /// Stops the platters.
     ///
     /// # Errors
-    /// It did not.
+    /// If the device did not stop.
     fn stop(&self) -> Result<(), StandbyError>;
 }
 
-/// Why a device cannot be stopped.
+/// Reason why a device cannot be stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StandbyError {
-    /// It has no platters of its own.
+    /// The device has no platters of its own.
     #[error("found {0}; expected a whole SCSI or SATA disk, which alone can be put to standby")]
     NoDisk(&'static str),
-    /// It is a tape, or the like.
+    /// The device is a tape or the like.
     #[error("found a SCSI device of type {0:#04x}; expected a disk, type 0")]
     Type(u8),
-    /// It has no standby condition.
+    /// The disk has no standby condition.
     #[error(
         "the disk does not say that it has a standby condition (power condition page, STANDBY_Z)"
     )]
     NoStandby,
-    /// Nothing that could be understood.
+    /// The answer is too short.
     #[error("the disk answered INQUIRY with {found} bytes; expected at least {expected}")]
     Short {
-        /// How many.
+        /// Number of bytes of the answer.
         found: usize,
-        /// How many there must be.
+        /// Least number of bytes.
         expected: usize,
     },
     /// A command failed.
@@ -74,7 +73,7 @@ pub enum StandbyError {
     Command(#[from] CommandError),
 }
 
-/// How the platters of a disk are stopped.
+/// Way to stop the platters of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// SATA: STANDBY IMMEDIATE, by translation.
@@ -83,14 +82,14 @@ enum Way {
     Standby,
 }
 
-/// A SCSI or SATA disk, and what keeps it open.
+/// A SCSI or SATA disk, kept open.
 #[derive(Debug)]
 pub struct ScsiDisk {
     file: File,
     kind: Kind,
 }
 
-/// What the system says that it is.
+/// Kind of the device according to the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Whole,
@@ -98,7 +97,7 @@ enum Kind {
 }
 
 impl ScsiDisk {
-    /// The device that `file` is open on. Nothing is sent to it.
+    /// Creates the disk on which `file` is open. Sends no command.
     pub fn new(file: File) -> ScsiDisk {
         let kind = kind_of(&file, Path::new("/sys/dev/block"));
         ScsiDisk { file, kind }
@@ -136,7 +135,7 @@ impl Stops for ScsiDisk {
     }
 }
 
-/// INQUIRY of the standard data, or of a page of vital product data.
+/// Returns INQUIRY of the standard data, or of a page of vital product data.
 fn inquiry(page: Option<u8>) -> [u8; 6] {
     [
         INQUIRY,
@@ -156,8 +155,8 @@ fn stop_command(way: Way) -> [u8; 6] {
     [START_STOP_UNIT, 0, 0, 0, condition, 0]
 }
 
-/// From the standard data of INQUIRY (SPC-5): byte 0 bits 4 to 0 the type, bytes
-/// 8 to 15 the vendor.
+/// Parses the standard data of INQUIRY (SPC-5): byte 0 bits 4 to 0 are the type, bytes 8 to 15 the
+/// vendor.
 fn way_of(answer: &[u8]) -> Result<Way, StandbyError> {
     let Some(vendor) = answer.get(8..16) else {
         return Err(StandbyError::Short {
@@ -176,8 +175,7 @@ fn way_of(answer: &[u8]) -> Result<Way, StandbyError> {
     })
 }
 
-/// From the power condition VPD page (SPC-5): byte 1 its code, byte 4 bit 0
-/// STANDBY_Z.
+/// Parses the power condition VPD page (SPC-5): byte 1 is the page code, byte 4 bit 0 is STANDBY_Z.
 fn has_standby(page: &[u8]) -> Result<(), StandbyError> {
     let has = page.get(1) == Some(&POWER_CONDITION_PAGE)
         && page.get(4).is_some_and(|byte| byte & STANDBY_Z != 0);
@@ -188,7 +186,7 @@ fn has_standby(page: &[u8]) -> Result<(), StandbyError> {
     }
 }
 
-/// A disk without the page refuses to be asked for it: ILLEGAL REQUEST.
+/// Converts the error of a disk without the page, which refuses the command with ILLEGAL REQUEST.
 fn no_page(error: CommandError) -> StandbyError {
     match error {
         CommandError::Sense { key: 5, .. } => StandbyError::NoStandby,
@@ -196,8 +194,9 @@ fn no_page(error: CommandError) -> StandbyError {
     }
 }
 
-/// Linux has a folder `device` for what a driver of hardware stands behind, and a file
-/// `partition` for parts of it. To stop a part would stop what others use, too.
+/// Returns the kind of the device. Linux has a folder `device` for a device with a hardware driver,
+/// and a file `partition` for a partition. A partition must not be stopped, because other users of
+/// the disk would be stopped too.
 fn kind_of(file: &File, devices: &Path) -> Kind {
     use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
     let Ok(metadata) = file.metadata() else {

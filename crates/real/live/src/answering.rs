@@ -1,4 +1,4 @@
-//! In place of an event loop: a thread that answers from a script.
+//! For tests: a thread that answers from a script, in place of an event loop.
 
 use crate::control_queue::{ControlQueue, ControlRequest, ControlResponse, ServerHandle};
 use crate::lateness::LatenessSummary;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Answers questions until it is dropped.
+/// Answers questions until dropped.
 pub(crate) struct Answering {
     pub(crate) handle: ServerHandle,
     waker: Arc<Waker>,
@@ -51,7 +51,7 @@ impl Answering {
         }
     }
 
-    /// Answers every question with what the question is.
+    /// Answers every question with the question itself.
     pub(crate) fn repeating() -> Answering {
         Answering::with(|question| match question {
             ControlRequest::Status => ControlResponse::Status(Box::new(status())),

@@ -1,4 +1,4 @@
-//! What a running server answers to questions and orders.
+//! Answers of a running server to questions and orders.
 
 use crate::clock::Pace;
 use crate::control_queue::{ControlRequest, ControlResponse};
@@ -16,7 +16,8 @@ use fullstroke_units::{Bytes, Duration};
 use std::sync::mpsc::Sender;
 
 impl Server {
-    /// Answers a question, or carries an order out, at once or when it is done.
+    /// Answers a question, or carries out an order. The answer comes at once or at the end of the
+    /// order.
     pub(crate) fn ask(&mut self, question: ControlRequest, asker: Sender<ControlResponse>) {
         if let Pace::Times(_) = self.pace {
             let now = self.clock.now();
@@ -66,7 +67,7 @@ impl Server {
                 Err(Refusal(message)) => ControlResponse::Refused { message },
             },
         };
-        // Whoever asked may have lost patience.
+        // The asker may have given up.
         let _ = asker.send(answer);
     }
 
@@ -83,7 +84,7 @@ impl Server {
         }
     }
 
-    /// The export of that name, or the only one.
+    /// Returns the export called `name`, or the only export.
     pub(crate) fn export(&self, name: Option<&str>) -> Result<usize, Refusal> {
         let names = || {
             self.worlds
@@ -151,7 +152,7 @@ impl Server {
         ))
     }
 
-    /// The export that may be scrubbed, and mended if that is wanted.
+    /// Returns the export if a scrub is permitted, with repair if requested.
     fn scrubbed(&self, export: Option<&str>, repair: bool) -> Result<usize, Refusal> {
         let index = self.export(export)?;
         if repair {
@@ -160,8 +161,7 @@ impl Server {
         Ok(index)
     }
 
-    /// Whether the bytes of an export may change, and with them the states of its
-    /// members.
+    /// Checks that the data of an export, and the states of its members, may change.
     pub(crate) fn changes(&self, index: usize) -> Result<(), Refusal> {
         if self.exports.all()[index]
             .features
@@ -174,7 +174,7 @@ impl Server {
         Ok(())
     }
 
-    /// The export, and where in it the drive of that name is.
+    /// Returns the export, and the path of the named drive in it.
     fn drive(&self, export: Option<&str>, drive: &str) -> Result<(usize, Vec<usize>), Refusal> {
         let index = self.export(export)?;
         let tree = self.worlds[index].machine.graph();

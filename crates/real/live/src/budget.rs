@@ -1,30 +1,30 @@
-//! The memory that clients' requests take, bounded over all of them.
+//! Bounds the memory of the requests of all clients.
 
-/// Payloads and answers on their way, over all clients.
+/// Largest sum of payloads and answers in transit, over all clients, in bytes.
 const HELD_BYTES_MAX: u64 = 512 << 20;
-/// A client may take one part in so many of what is free.
+/// Divisor of the free memory: the share of a client.
 const SHARES: u64 = 8;
-/// The first request of a client may take one part in so many, so that long
-/// ones have their turn while many others hold something.
+/// Divisor of the free memory for the first request of a client. The share is larger, so that long
+/// requests have their turn while many other clients hold memory.
 const FIRST_SHARES: u64 = 2;
-/// What the first request of a client may take in any case: shares of what is
-/// free shrink with the number of those who hold something, and a hundred of
-/// them would leave nothing for who comes next.
+/// Least room for the first request of a client, in bytes. Shares of the free memory shrink with
+/// each client holding memory. After a hundred clients, nothing would be left for the next.
 const FIRST_BYTES: u64 = 128 << 10;
 
-/// What is held of the bound.
+/// The used part of the bound.
 ///
-/// The share of each is a part of what is *free* (dynamic thresholds, Choudhury
-/// and Hahne 1998, by which switches divide their buffers among ports): one
-/// client alone may take much, many take less each, and however many never read
-/// their answers, there is something left for who comes next.
+/// The share of each client is a part of the *free* memory (dynamic thresholds, Choudhury and Hahne
+/// 1998, with which switches divide their buffers among ports). One client alone may take much;
+/// each of many clients takes less. Even if many clients never read their answers, some memory is
+/// left for the next client.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     held_bytes: u64,
 }
 
 impl Budget {
-    /// What the next request may bring or fetch of a client that holds so much.
+    /// Returns the largest payload of the next request of a client. `client_bytes` is the memory
+    /// held by the client.
     #[inline]
     pub(crate) fn room(&self, client_bytes: u64) -> u64 {
         let free = HELD_BYTES_MAX.saturating_sub(self.held_bytes);
@@ -35,7 +35,7 @@ impl Budget {
         }
     }
 
-    /// What somebody held has changed.
+    /// Updates the sum after a client's memory has changed.
     #[inline]
     pub(crate) fn change(&mut self, before: u64, after: u64) {
         debug_assert!(
@@ -45,7 +45,7 @@ impl Budget {
         self.held_bytes = self.held_bytes - before + after;
     }
 
-    /// Whether memory should rather be given back than be kept for later.
+    /// Returns true if memory should be freed rather than kept for later.
     pub(crate) fn is_tight(&self) -> bool {
         self.held_bytes > HELD_BYTES_MAX / 4
     }

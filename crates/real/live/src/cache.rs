@@ -1,19 +1,18 @@
-//! Memory between real clients and a served array: the page cache of a simulation,
-//! with bytes, and an ear for what the array says.
+//! A page cache between real clients and a served array. The page cache is that of a simulation,
+//! with data, and follows the signals of the array.
 //!
-//! [`serve`] is an NBD server above another one. Its replacement, read-ahead and
-//! write-back are those of `fullstroke-memory`, driven by the real clock; it heeds
-//! PUSH and PULL of the server below, which come over that one's control socket
-//! (*Pro-active storage systems*, 2012, chapters 2 and 3).
+//! [`serve`] is an NBD server above another NBD server. Replacement, read-ahead and write-back are
+//! those of `fullstroke-memory`, driven by the real clock. The server receives PUSH and PULL over
+//! the control socket of the server below (*Pro-active storage systems*, 2012, chapters 2 and 3).
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `cached.rs` | the state machine: requests in, jobs for the server below out |
-//! | `pages.rs` | the bytes of pages |
+//! | `pages.rs` | the data of pages |
 //! | `serve.rs` | the loop, one thread |
-//! | `below.rs` | the server below: a connection and a thread for each job at a time |
-//! | `signals.rs` | a thread that listens to what it says |
-//! | `heed.rs`, `kernel.rs` | the kernel's own page cache does what it says |
+//! | `below.rs` | the server below: a connection and a thread for each concurrent job |
+//! | `signals.rs` | a thread that receives the server's signals |
+//! | `heed.rs`, `kernel.rs` | the kernel's own page cache follows the signals |
 
 mod below;
 mod cached;

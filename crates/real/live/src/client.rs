@@ -11,21 +11,21 @@ use std::time::{Duration, Instant};
 pub(crate) struct Client {
     pub(crate) id: ClientId,
     pub(crate) connection: Connection,
-    /// The export that it has opened.
+    /// Export opened by the client.
     pub(crate) export: Option<usize>,
     channel: Channel,
     key: u64,
     interest: Interest,
-    /// The client has closed its side, or wants to end.
+    /// True if the client has closed its side, or asked to disconnect.
     finished_sending: bool,
-    /// There is output that was not offered to the socket.
+    /// True if some output was not offered to the socket.
     pub(crate) unsent: bool,
-    /// It is queued with those whose next request has to wait.
+    /// True if the client is in the queue of clients whose next request must wait.
     pub(crate) is_queued: bool,
-    /// What the budget has counted of it.
+    /// Bytes of this client, as counted by the budget.
     pub(crate) counted_bytes: u64,
     began: Instant,
-    /// When it last took something of its answers, or had taken all.
+    /// Time when the client last took a part of its answers, or had taken all.
     took_at: Instant,
 }
 
@@ -54,8 +54,8 @@ impl Client {
         })
     }
 
-    /// Reads once. Answers whether there may be more at once: a read that did
-    /// not fill its room has taken all that there was.
+    /// Reads once. Returns true if more data may be available at once. A read with a partly filled
+    /// buffer has taken all available data.
     pub(crate) fn receive(&mut self) -> io::Result<bool> {
         let space = self.connection.space();
         let room = space.len();
@@ -76,14 +76,14 @@ impl Client {
         }
     }
 
-    /// The next thing that the client wants.
+    /// Returns the next event of the client.
     pub(crate) fn next_event(&mut self) -> Result<Option<Event>, ProtocolError> {
         let event = self.connection.next_event()?;
         self.finished_sending |= matches!(event, Some(Event::Disconnect));
         Ok(event)
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket accepts.
     pub(crate) fn send(&mut self) -> io::Result<()> {
         self.unsent = false;
         if !self.has_output() {
@@ -113,34 +113,33 @@ impl Client {
         Ok(())
     }
 
-    /// Whether something waits for the socket.
+    /// Returns true if output waits for the socket.
     fn has_output(&self) -> bool {
         !self.connection.output().is_empty() || self.channel.is_unsent()
     }
 
-    /// Encrypts from now on, but for what was answered before.
+    /// Starts encryption behind the earlier answers.
     pub(crate) fn start_tls(&mut self, config: TlsConfig) -> io::Result<()> {
         self.channel
             .start_tls(config, self.connection.output().len())
     }
 
-    /// Whether it is to be read although its socket says nothing.
+    /// Returns true if there is input from the client although the socket is not readable.
     pub(crate) fn has_unread(&self) -> bool {
         self.interest.readable && self.channel.has_unread()
     }
 
-    /// What the budget counts.
+    /// Returns the number of bytes for the budget.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.connection.held_bytes() + self.channel.held_bytes()
     }
 
-    /// How long its handshake has taken so far; `None` once it has opened an
-    /// export.
+    /// Returns the time of the handshake so far; `None` after an export was opened.
     pub(crate) fn handshaking(&self) -> Option<Duration> {
         self.export.is_none().then(|| self.began.elapsed())
     }
 
-    /// How long it has taken nothing of answers that are there for it.
+    /// Returns the time since the client last took a part of its waiting answers.
     pub(crate) fn stalled(&self) -> Duration {
         if self.has_output() {
             self.took_at.elapsed()
@@ -149,24 +148,24 @@ impl Client {
         }
     }
 
-    /// Whether nothing more comes from it.
+    /// Returns true if no more input comes from the client.
     pub(crate) fn says_no_more(&self) -> bool {
         self.finished_sending || self.connection.has_ended()
     }
 
-    /// Nothing more is taken from this client.
+    /// Ends the input from this client.
     pub(crate) fn end_input(&mut self) {
         self.finished_sending = true;
     }
 
-    /// Whether the connection is over: nothing more comes, and all is answered
+    /// Returns true if the connection is over: no more input comes, and all requests are answered
     /// and sent.
     pub(crate) fn is_over(&self) -> bool {
         self.says_no_more() && self.connection.in_flight() == 0 && !self.has_output()
     }
 
-    /// Waits for what can go on: room in the socket if there is output, input
-    /// if `reads` and the connection takes more.
+    /// Sets the events to wait for: room in the socket if there is output, and input if `reads` and
+    /// the connection takes more.
     pub(crate) fn settle(&mut self, poll: &Poll, reads: bool) -> io::Result<()> {
         let interest = Interest {
             readable: reads
@@ -182,7 +181,7 @@ impl Client {
         Ok(())
     }
 
-    /// Nobody will hear from this client again.
+    /// Disconnects the client.
     pub(crate) fn leave(mut self, poll: &Poll) {
         self.channel.say_goodbye();
         // Closing the socket ends the watch in any case.

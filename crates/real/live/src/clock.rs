@@ -1,19 +1,19 @@
-//! The real clock, and how it runs against the world's.
+//! The real clock, and its relation to the world's clock.
 
 use fullstroke_units::Time;
 use std::time::{Duration, Instant};
 
-/// How the world's time passes.
+/// Pace of the world's time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// So many times as fast as outside: 1 is real time.
+    /// Speed of the world's time: 1 is real time.
     Times(f64),
-    /// From event to event, without waiting: bytes and decisions are those of
-    /// the stack, response times are not.
+    /// From event to event, without waiting. Data and decisions are those of the stack, response
+    /// times are not.
     Immediate,
 }
 
-/// Tells the world's time. It begins at 0 and never goes back.
+/// The world's clock, which begins at 0 and never goes back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     began: Instant,
@@ -21,7 +21,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that begins now.
+    /// Returns a clock that begins now.
     pub(crate) fn start(speed: f64) -> Clock {
         Clock {
             began: Instant::now(),
@@ -29,7 +29,7 @@ impl Clock {
         }
     }
 
-    /// What time it is in the world.
+    /// Returns the present time of the world.
     pub(crate) fn now(&self) -> Time {
         let elapsed = self.began.elapsed().as_nanos() as u64;
         if self.speed == 1.0 {
@@ -38,8 +38,7 @@ impl Clock {
         Time::from_nanos((elapsed as f64 * self.speed) as u64)
     }
 
-    /// How long to wait outside until it is `due` in the world, given that it
-    /// is `now`; at least as long.
+    /// Returns the real time to wait from `now` until `due`, both in the world's time, rounded up.
     pub(crate) fn wait(&self, now: Time, due: Time) -> Duration {
         let world = due.since(now.min(due)).as_nanos();
         if self.speed == 1.0 {
@@ -48,7 +47,7 @@ impl Clock {
         Duration::from_nanos((world as f64 / self.speed).ceil() as u64)
     }
 
-    /// A span of the world's time, in nanoseconds outside.
+    /// Converts a span of the world's time to nanoseconds of real time.
     pub(crate) fn outside_ns(&self, world: fullstroke_units::Duration) -> u64 {
         (world.as_nanos() as f64 / self.speed) as u64
     }

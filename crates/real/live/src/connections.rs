@@ -1,4 +1,4 @@
-//! The server's clients: they come, are heard, are answered, and leave.
+//! The server's clients: accept, read, answer, disconnect.
 
 use crate::client::Client;
 use crate::poll::{Interest, Ready};
@@ -9,24 +9,23 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Reads from one client before it is the others' turn.
+/// Largest number of reads from one client before the other clients' turn.
 const READS_MAX: usize = 16;
-/// Requests of one client that are begun before it is the turn of the next in
-/// the queue.
+/// Largest number of requests begun for one client before the turn of the next client in the queue.
 const QUANTUM: usize = 4;
-/// Clients that are accepted before others are heard.
+/// Largest number of accepted clients before other events are handled.
 const ACCEPTS_MAX: usize = 64;
-/// Clients whose buffers are kept for later.
+/// Largest number of clients whose buffers are kept for later.
 const FEW: u64 = 32;
-/// For a client to open an export.
+/// Time for a client to open an export.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Who has said its last word and takes no answers for so long is cut off; and
-/// any other, if memory is short.
+/// Time after which a stalled client is disconnected, if the client has ended its input. If memory
+/// is short, the limit holds for any stalled client.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Server {
     pub(crate) fn send_to(&mut self, place: u32) {
-        // Answers, and room in the socket, may let it take what it had received.
+        // New answers, and room in the socket, may let the client's received requests begin.
         self.begin_all(place);
         let Some(client) = &mut self.clients[place as usize] else {
             return;
@@ -74,7 +73,7 @@ impl Server {
                         Ok(client) => {
                             self.clients[place as usize] = Some(client);
                             self.clients_now += 1;
-                            // It begins with a greeting.
+                            // A connection begins with a greeting.
                             self.touched.push(place);
                         }
                         Err(_) => self.free.push(place),
@@ -83,7 +82,7 @@ impl Server {
                 Ok(_refused) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                // No descriptor is free, or no memory: later, perhaps.
+                // No descriptor or memory is free. Some may be free later.
                 Err(_) => return self.listen(false),
             }
         }
@@ -97,8 +96,8 @@ impl Server {
         connection
     }
 
-    /// Whether there is room for another client; if need be, the one that has
-    /// not opened an export for longest makes room, which may be meaning no good.
+    /// Returns true if there is room for another client. If necessary, the client with the longest
+    /// handshake is disconnected, because the intentions of the client may be bad.
     fn has_room_for_one(&mut self) -> bool {
         if self.clients_now >= self.clients_max {
             let clients = self.clients.iter().flatten();
@@ -112,7 +111,7 @@ impl Server {
         self.clients_now < self.clients_max
     }
 
-    /// Sends clients away that open nothing, or take no answers.
+    /// Disconnects clients that open no export, or take no answers.
     pub(crate) fn close_idle_clients(&mut self) {
         let is_tight = self.budget.is_tight();
         for place in 0..self.clients.len() {
@@ -129,7 +128,7 @@ impl Server {
         }
     }
 
-    /// Whether listeners are heard from now on.
+    /// Enables or disables the listeners.
     pub(crate) fn listen(&mut self, readable: bool) {
         self.accept_at = (!readable).then(|| Instant::now() + RETRY);
         for (key, listener) in (FIRST_LISTENER..).zip(&self.listeners) {
@@ -144,10 +143,10 @@ impl Server {
         }
     }
 
-    /// A client's socket is ready.
+    /// Handles a client's socket that is ready.
     pub(crate) fn client_ready(&mut self, event: Ready) {
         let place = event.key as u32;
-        // It may have been told before the client left, and another came.
+        // The event may be older than the client in this place.
         let Some(client) = self.clients.get(place as usize).and_then(Option::as_ref) else {
             return;
         };
@@ -165,14 +164,14 @@ impl Server {
         }
     }
 
-    /// Goes on with what was decrypted and not taken, of which no socket tells.
+    /// Continues with decrypted but unread data, because no socket reports them.
     pub(crate) fn take_unread(&mut self) {
         for place in std::mem::take(&mut self.unread) {
             self.take_in(place);
         }
     }
 
-    /// Reads what a client has sent, and begins what it asks for.
+    /// Reads the input of a client, and begins its requests.
     fn take_in(&mut self, place: u32) {
         for _ in 0..READS_MAX {
             let Some(client) = &mut self.clients[place as usize] else {
@@ -194,29 +193,27 @@ impl Server {
         }
     }
 
-    /// Begins all that the client's input asks for, unless others were first in
-    /// line. If it broke the protocol, what was answered before is sent, and then
-    /// it is closed.
+    /// Begins all requests in the client's input, unless other clients are queued before. If the
+    /// client broke the protocol, earlier answers are sent, and then the client is disconnected.
     fn begin_all(&mut self, place: u32) {
         let Some(client) = &self.clients[place as usize] else {
             return;
         };
         match client.export {
             _ if client.is_queued || self.stopping.is_some() => {}
-            // Who has nothing to ask for must not be queued: nobody there is read from.
+            // A client without a request must not be queued, because queued clients are not read.
             Some(world)
                 if !self.worlds[world].queued.is_empty() && !client.connection.has_request() => {}
             Some(world) if !self.worlds[world].queued.is_empty() => {
                 self.enqueue(place);
-                // Those before it may wait for memory, of which it needs less.
+                // The clients before may wait for more memory than this client needs.
                 self.may_admit = true;
             }
             _ => self.begin_some(place, usize::MAX),
         }
     }
 
-    /// Begins so many requests of a client at most. If there are more, it stands
-    /// in the queue.
+    /// Begins at most `most` requests of a client. If there are more, the client enters the queue.
     fn begin_some(&mut self, place: u32, most: usize) {
         for _ in 0..most {
             let Some(client) = &mut self.clients[place as usize] else {
@@ -253,8 +250,7 @@ impl Server {
         }
     }
 
-    /// Begins requests of those who are queued, some of each, as far as there
-    /// is room.
+    /// Begins requests of queued clients, some of each, as far as there is room.
     pub(crate) fn admit_queued(&mut self) {
         if !std::mem::take(&mut self.may_admit) || self.stopping.is_some() {
             return;
@@ -274,7 +270,7 @@ impl Server {
                 client.is_queued = false;
                 let before = world.machine.submitted();
                 self.begin_some(id.place, QUANTUM);
-                // Whoever could begin something may be able to begin more.
+                // A world in which a request began may have room for more.
                 self.may_admit |= self.worlds[index].machine.submitted() > before
                     && !self.worlds[index].queued.is_empty();
                 self.touch(id);
@@ -282,8 +278,8 @@ impl Server {
         }
     }
 
-    /// Counts what a client holds, and frees what it only keeps, if memory is
-    /// short or clients are many.
+    /// Counts the bytes held by a client. Frees the client's spare buffers if memory is short or
+    /// clients are many.
     fn account(&mut self, place: u32) {
         let Some(client) = &mut self.clients[place as usize] else {
             return;
@@ -341,8 +337,8 @@ impl Server {
         let Some(client) = self.clients[place as usize].take() else {
             return;
         };
-        // What is under way is finished, and its answers are dropped; what it had
-        // asked for besides goes with it.
+        // Requests in flight are finished, and their answers are dropped. Queued requests of the
+        // client are dropped.
         self.budget.change(client.counted_bytes, 0);
         if client.is_queued
             && let Some(world) = client.export

@@ -1,5 +1,5 @@
-//! Questions and orders to a running server over a unix socket: one
-//! [`ControlRequest`] a line in, one [`ControlResponse`] a line out, both JSON.
+//! Questions and orders to a running server over a unix socket: one [`ControlRequest`] per line in,
+//! one [`ControlResponse`] per line out, both in JSON.
 //!
 //! ```text
 //! {"ask":"status"}
@@ -7,7 +7,7 @@
 //! {"ask":"restore","drive":"3","rate":"100MiB"}
 //! ```
 //!
-//! Whoever may open the socket file may fail drives, so it is its owner's alone.
+//! A user who may open the socket file may fail drives, so the file belongs only to its owner.
 
 use crate::control_queue::{ControlRequest, ControlResponse, ServerHandle};
 use fullstroke_transport::socket::{Answers, ControlError, Questions};
@@ -15,24 +15,24 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// For a server to answer; longer than it waits for its own event loop.
+/// Time for a server to answer; longer than the server waits for its own event loop.
 const ANSWERING: Duration = Duration::from_secs(40);
 
-/// Takes questions and orders at a unix socket until it is dropped; then
-/// peers are cut off and the socket file is gone.
+/// Takes questions and orders at a unix socket until dropped. Then peers are disconnected, and the
+/// socket file is removed.
 pub struct ControlSocket {
-    // Dropping it ends its threads.
+    // Dropping this field ends the threads.
     _questions: Questions,
 }
 
 struct Control(ServerHandle);
 
 impl ControlSocket {
-    /// Listens at `path`, where only this process's user may connect. A socket
-    /// file that nobody listens on any more is taken over.
+    /// Listens at `path`, where only this process's user may connect. A stale socket file is
+    /// replaced.
     ///
     /// # Errors
-    /// The host's, if nobody can listen there, and `AddrInUse` if somebody does.
+    /// An error of the host; `AddrInUse` if another server listens there.
     pub fn open(path: &Path, server: ServerHandle) -> io::Result<ControlSocket> {
         Ok(ControlSocket {
             _questions: Questions::open(path, Control(server))?,
@@ -54,11 +54,10 @@ impl Answers for Control {
     }
 }
 
-/// Asks the server whose control socket is at `path`, and waits for its answer
-/// for less than a minute.
+/// Asks the server with the control socket at `path`. Waits less than a minute for the answer.
 ///
 /// # Errors
-/// If no server is there, or what it says is no answer.
+/// If no server listens there, or if its answer is invalid.
 pub fn ask(path: &Path, question: &ControlRequest) -> Result<ControlResponse, ControlError> {
     ask_within(path, question, ANSWERING)
 }

@@ -1,4 +1,4 @@
-//! Requests to a server that is running, from other threads.
+//! Requests to a running server from other threads.
 
 use crate::signals::Said;
 use crate::status::Status;
@@ -9,90 +9,88 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What may be asked of a running server.
+/// A question or order for a running server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "ask", deny_unknown_fields)]
 pub enum ControlRequest {
-    /// The status of the server and of all exports.
+    /// Asks for the status of the server and of all exports.
     Status,
-    /// This drive has failed.
+    /// Marks a drive as failed.
     Fail {
-        /// The export; the only one, unless said.
+        /// Name of the export; default: the only export.
         #[serde(default)]
         export: Option<String>,
-        /// The drive's name: `3`, or `1.0` where volumes nest.
+        /// Name of the drive: `3`, or `1.0` in nested volumes.
         drive: String,
     },
-    /// An empty drive stands in the failed one's place.
+    /// Replaces a failed drive by an empty one.
     Restore {
-        /// The export; the only one, unless said.
+        /// Name of the export; default: the only export.
         #[serde(default)]
         export: Option<String>,
-        /// The drive's name.
+        /// Name of the drive.
         drive: String,
-        /// Fill it with at most so many bytes a second of the world's time.
+        /// Largest rebuild rate, in bytes per second of the world's time.
         #[serde(default)]
         rate: Option<Bytes>,
-        /// Give up what a volume that has failed has lost.
+        /// True to accept the data loss of a failed volume.
         #[serde(default)]
         accept_data_loss: bool,
     },
-    /// The failed drive stands in its place again, with its bytes.
+    /// Returns a failed drive to its place, with its data.
     ReAdd {
-        /// The export; the only one, unless said.
+        /// Name of the export; default: the only export.
         #[serde(default)]
         export: Option<String>,
-        /// The drive's name.
+        /// Name of the drive.
         drive: String,
     },
-    /// Members are filled so fast, now and from now on.
+    /// Sets the speed of all rebuilds, present and future.
     Speed {
-        /// The export; the only one, unless said.
+        /// Name of the export; default: the only export.
         #[serde(default)]
         export: Option<String>,
-        /// Do not make way for requests below so many bytes a second of the
-        /// world's time.
+        /// Rate in bytes per second of the world's time below which rebuilds do not give way to
+        /// requests.
         #[serde(default)]
         least: Option<Bytes>,
-        /// At most so many bytes a second; as fast as it goes unless said.
+        /// Largest rate in bytes per second; default: no limit.
         #[serde(default)]
         most: Option<Bytes>,
     },
-    /// Compare all redundancy with what it should be; the answer comes when all
-    /// is compared. Clients are served meanwhile.
+    /// Compares all redundancy with the data. The answer comes at the end. Clients are served
+    /// meanwhile.
     Scrub {
-        /// The export; the only one, unless said.
+        /// Name of the export; default: the only export.
         #[serde(default)]
         export: Option<String>,
-        /// Make redundancy follow from the data where it does not; otherwise
-        /// nothing is changed.
+        /// True to correct wrong redundancy from the data; otherwise nothing is changed.
         #[serde(default)]
         repair: bool,
     },
-    /// What opportunities say to clients; the answer comes when there is something,
-    /// or after ten seconds.
+    /// Asks for signals to clients. The answer comes with the first signal, or after ten seconds.
     Signals {
-        /// The export; the only one, unless said.
+        /// Name of the export; default: the only export.
         #[serde(default)]
         export: Option<String>,
-        /// From this number on, which the last answer told; from now on without.
+        /// First signal to return, as given by the last answer; default: the next signal.
         #[serde(default)]
         after: Option<u64>,
-        /// The host that asks, by any name of its own: of several, one at a time is asked
-        /// for dirty data without an address, in turn. Without a name it hears all.
+        /// Name of the asking host. Dirty data without an address are requested from one named host
+        /// at a time, in turn. A host without a name receives all signals.
         #[serde(default)]
         host: Option<String>,
-        /// What this host has written, in sectors, for the PULLs without an address of the
-        /// answer before: who wrote less than it was asked for is passed over once. Not said,
-        /// it is not.
+        /// Sectors that this host has written for the PULLs without an address of the last answer.
+        /// A host that wrote less than requested is passed over once. Without a value, the host is
+        /// not passed over.
         #[serde(default)]
         wrote: Option<u64>,
     },
 }
 
 impl ControlRequest {
-    /// How long to wait for the answer: so long, unless it comes only when
-    /// something is done that takes its time.
+    /// Returns the time to wait for the answer: `usual`, or longer for a request whose answer comes
+    /// at the end of its work.
     pub(crate) fn timeout(&self, usual: Duration) -> Duration {
         if matches!(self, ControlRequest::Scrub { .. }) {
             usual.max(SCRUBBING)
@@ -102,59 +100,59 @@ impl ControlRequest {
     }
 }
 
-/// What a server answers.
+/// An answer of a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "answer")]
 pub enum ControlResponse {
-    /// To a request for status.
+    /// The status.
     Status(Box<Status>),
-    /// The order was carried out, or is being.
+    /// The order was carried out or has begun.
     Done {
-        /// What happens now, for people.
+        /// Description of the effect, for people.
         message: String,
     },
-    /// It was carried out, and found something wrong.
+    /// The order was carried out and found an error.
     Wrong {
-        /// What, for people.
+        /// Description of the error, for people.
         message: String,
     },
-    /// What opportunities have said.
+    /// Signals to clients.
     Signals {
-        /// The number of the next signal.
+        /// Number of the next signal.
         next: u64,
-        /// Signals that are kept no more.
+        /// Number of requested but dropped signals.
         missed: u64,
-        /// The others, in their order.
+        /// The other signals, in order.
         signals: Vec<Said>,
     },
-    /// It was not, and nothing has changed.
+    /// The order was refused; nothing has changed.
     Refused {
-        /// Why, for people.
+        /// Reason, for people.
         message: String,
     },
 }
 
-/// A request with the place for its response.
+/// A request with the channel for its response.
 pub(crate) type Pending = (ControlRequest, Sender<ControlResponse>);
 
-/// The server's side: requests that wait for a response.
+/// The server's side: requests waiting for a response.
 pub(crate) struct ControlQueue {
     pub(crate) waker: Arc<Waker>,
     requests: Receiver<Pending>,
     handle: ServerHandle,
 }
 
-/// Where requests are sent to. Clones reach the same server.
+/// Sender of requests. Clones reach the same server.
 #[derive(Clone)]
 pub struct ServerHandle {
     waker: Arc<Waker>,
-    // A mutex makes it shareable; nobody holds it for long.
+    // The mutex allows sharing. It is never held for long.
     requests: Arc<Mutex<Sender<Pending>>>,
 }
 
-/// For all redundancy to be compared: a hundred terabytes at 200 MB/s.
+/// Time to compare all redundancy: a hundred terabytes at 200 MB/s.
 const SCRUBBING: Duration = Duration::from_secs(600_000);
-/// A server that does not answer for so long is stuck.
+/// Silence after which a server counts as stuck.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 impl ControlQueue {
@@ -176,7 +174,7 @@ impl ControlQueue {
         self.handle.clone()
     }
 
-    /// Nothing is answered any more: whoever waits is told so at once.
+    /// Ends the queue. All waiting askers are told at once.
     pub(crate) fn close(&mut self) {
         (_, self.requests) = channel();
     }
@@ -187,7 +185,7 @@ impl ControlQueue {
 }
 
 impl ServerHandle {
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub fn ask(&self, request: ControlRequest) -> ControlResponse {
         let timeout = request.timeout(TIMEOUT);
         let gone = || ControlResponse::Refused {

@@ -1,12 +1,12 @@
-//! What a stack decided, in one number that grows with every decision.
+//! The decisions of a stack, as one number that changes with every decision.
 
 use fullstroke_contract::{Notice, Request, Signal};
 use fullstroke_engine::Finished;
 use fullstroke_units::Time;
 
-/// A running digest of all decisions: which drive was given which I/O when, what
-/// was noticed where and when, and when each request finished how. Two runs decided alike, in the same order,
-/// if (and, but for chance, only if) their digests agree.
+/// A running digest of all decisions. The digest covers the I/O given to each drive with its time,
+/// all notices with place and time, and the end of each request. Two runs with equal digests made
+/// the same decisions in the same order, except by chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Decisions {
     digest: u64,
@@ -14,17 +14,17 @@ pub struct Decisions {
 }
 
 impl Decisions {
-    /// The digest of everything so far.
+    /// Returns the digest of all decisions so far.
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Requests that have finished so far.
+    /// Returns the number of finished requests so far.
     pub fn finished_requests(&self) -> u64 {
         self.finished
     }
 
-    /// A drive is given I/O.
+    /// Adds I/O given to a drive.
     #[inline]
     pub fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
         self.mix(now.as_nanos());
@@ -34,7 +34,7 @@ impl Decisions {
         self.mix(request.extent.sectors.0);
     }
 
-    /// A request has finished.
+    /// Adds the end of a request.
     #[inline]
     pub fn finished(&mut self, finished: &Finished) {
         self.finished += 1;
@@ -43,7 +43,7 @@ impl Decisions {
         self.mix(finished.completion.status as u64);
     }
 
-    /// The layer at `path` has given notice.
+    /// Adds a notice of the layer at `path`.
     pub fn noticed(&mut self, path: &[usize], notice: &Notice) {
         self.mix(notice.at.as_nanos());
         path.iter().for_each(|&member| self.mix(member as u64));
@@ -66,8 +66,8 @@ impl Decisions {
         words.into_iter().for_each(|word| self.mix(word));
     }
 
-    /// Every bit of `word` changes about half of the digest's bits: a
-    /// multiplication spreads it upwards, a shift downwards.
+    /// Mixes `word` into the digest. Every bit of `word` changes about half of the digest's bits:
+    /// the multiplication spreads the change upwards, the shift downwards.
     #[inline]
     fn mix(&mut self, word: u64) {
         const ODD: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -1,5 +1,4 @@
-//! Making writes durable without holding up the world: the host's disks are
-//! waited for in a thread of their own.
+//! Makes writes durable without delaying the world: a separate thread waits for the host's disks.
 
 use crate::ticket::Ticket;
 use crate::watch::Ended;
@@ -11,13 +10,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-/// A request whose answer waits until what was written before is durable.
+/// A request whose answer waits until earlier writes are durable.
 pub(crate) struct Waiting {
     pub(crate) ended: Ended,
     pub(crate) ticket: Ticket,
 }
 
-/// Something that waits for the host's disks.
+/// Work waiting for the host's disks.
 pub(crate) trait Job: Send + 'static {
     type Outcome: Send + 'static;
     fn run(self) -> Self::Outcome;
@@ -44,16 +43,16 @@ pub(crate) struct Syncer<J: Job> {
     done: Receiver<(usize, J::Outcome)>,
 }
 
-/// The changes of one world that wait until it is durable that their regions are
-/// being written, in the order in which the layers have finished them.
+/// Changes of one world that wait for durable marks of their regions, in the order of completion in
+/// the layers.
 #[derive(Default)]
 pub(crate) struct Marks {
     pub(crate) running: bool,
     pub(crate) waiting: VecDeque<Waiting>,
 }
 
-/// The requests of one world that wait. Those that come while a job is under
-/// way wait for the next: it may have begun before their bytes were written.
+/// Waiting requests of one world. A request that comes during a job waits for the next job, because
+/// the running job may have begun before the request's data were written.
 #[derive(Default)]
 pub(crate) struct SyncQueue {
     running: bool,
@@ -83,7 +82,7 @@ impl<J: Job> Syncer<J> {
         let _ = self.jobs.send((world, job));
     }
 
-    /// A job that has ended, of which world, and what came of it.
+    /// Returns a finished job: the number of its world, and the outcome.
     pub(crate) fn finished(&self) -> Option<(usize, J::Outcome)> {
         self.done.try_recv().ok()
     }
@@ -96,26 +95,25 @@ impl Marks {
 }
 
 impl SyncQueue {
-    /// One more waits. Answers whether a job is to begin.
+    /// Adds a request. Returns true if a job must begin.
     pub(crate) fn push(&mut self, waiting: Waiting) -> bool {
         self.next.push(waiting);
         !self.running
     }
 
-    /// Whether a job is under way.
+    /// Returns true if a job is running.
     pub(crate) fn is_running(&self) -> bool {
         self.running
     }
 
-    /// A job begins for all that wait for one.
+    /// Begins a job for all waiting requests.
     pub(crate) fn begin(&mut self) {
         debug_assert!(!self.running, "one job at a time");
         self.running = true;
         self.under_way.append(&mut self.next);
     }
 
-    /// The job has ended: those that waited for it, and whether another is to
-    /// begin.
+    /// Ends the job. Returns the waiting requests, and true if another job must begin.
     pub(crate) fn end(&mut self) -> (Vec<Waiting>, bool) {
         self.running = false;
         (std::mem::take(&mut self.under_way), !self.next.is_empty())

@@ -1,29 +1,29 @@
-//! How much later than its model the host answered.
+//! Lateness of the host's answers compared with the model.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// The longest lateness that is told apart: a minute.
+/// Largest lateness distinguished by the histogram: a minute.
 const LONGEST_NS: u64 = 60_000_000_000;
 
-/// Counts lateness, in nanoseconds outside of the world.
+/// Histogram of lateness, in nanoseconds of real time.
 #[derive(Clone, Debug)]
 pub(crate) struct Lateness(Histogram<u64>);
 
 /// A distribution of lateness, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, serde::Deserialize)]
 pub struct LatenessSummary {
-    /// Answers.
+    /// Number of answers.
     pub count: u64,
-    /// Their mean.
+    /// Mean.
     pub mean_us: f64,
-    /// Half were less late.
+    /// Median.
     pub p50_us: f64,
-    /// One in a hundred was later.
+    /// 99th percentile.
     pub p99_us: f64,
-    /// One in a thousand was later.
+    /// 99.9th percentile.
     pub p999_us: f64,
-    /// The latest.
+    /// Largest value.
     pub max_us: f64,
 }
 

@@ -1,37 +1,35 @@
-//! A stack under the real clock: a block device that real programs use.
+//! A stack under the real clock: a block device for real programs.
 //!
-//! [`serve`] exports stacks over NBD. The layers are those of the simulation,
-//! driven by the same [`Machine`](fullstroke_engine::Machine); only who tells
-//! the time is another. A request is submitted when it arrives, and answered
-//! when the model says that it has finished: never earlier, and as little later
-//! as the host manages ([`LatenessSummary`]).
+//! [`serve`] exports stacks over NBD. The layers are those of the simulation, driven by the same
+//! [`Machine`](fullstroke_engine::Machine) but by another clock. A request is submitted at its
+//! arrival, and answered at the completion in the model. The answer is never early, and as little
+//! late as the host permits ([`LatenessSummary`]).
 //!
-//! **Time and bytes.** The layers see no bytes. When a request finishes, the
-//! same layout plans it once more for its bytes and the plan is carried out on
-//! them, whole, before anything else happens (`fullstroke-store`). So parity is
-//! right at every moment between two requests, whatever fails in between, and a
-//! client that got its answer finds its data.
+//! **Time and data.** The layers hold no data. When a request finishes, the same layout plans the
+//! request once more for the data. The plan is carried out on the data as a whole, before any other
+//! event (`fullstroke-store`). So parity is correct between any two requests, whatever fails in
+//! between. After an answer, the client finds its data.
 //!
-//! **Record and replay.** With a record, every input of a run is kept with a
-//! digest of the decisions it led to; [`replay_decisions`] feeds it to the
-//! virtual clock and compares.
+//! **Record and replay.** A record keeps every input of a run, with a digest of the resulting
+//! decisions. [`replay_decisions`] feeds the record to the virtual clock and compares the
+//! decisions.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `serve.rs` | from stack files and options to a server, and its end |
 //! | `server.rs`, `connections.rs` | the loop: clients above, worlds below, one thread |
 //! | `answers.rs`, `control_queue.rs`, `status.rs`, `totals.rs` | questions and orders to a running server |
 //! | `control.rs`, `metrics.rs` | the same over a socket, and for Prometheus |
-//! | `signals.rs` | what opportunities say to clients |
+//! | `signals.rs` | signals of opportunities to clients |
 //! | `budget.rs`, `limits.rs` | memory and descriptors, over all clients |
 //! | `client.rs`, `socket.rs`, `poll.rs` | one client, its socket, waiting for many |
-//! | `world.rs`, `watch.rs` | one served stack: layers and bytes |
-//! | `members.rs` | its members, and who knows their states |
-//! | `ticket.rs` | a request of a client on its way |
-//! | `parts.rs`, `scrub.rs` | what takes long, a bit at a time |
+//! | `world.rs`, `watch.rs` | one served stack: layers and data |
+//! | `members.rs` | the members of a stack and their states |
+//! | `ticket.rs` | a client's request in flight |
+//! | `parts.rs`, `scrub.rs` | long work, in small steps |
 //! | `durability.rs` | waiting for the host's disks |
 //! | `clock.rs`, `lateness.rs` | real time |
-//! | `decisions.rs`, `record.rs`, `replay.rs` | what was decided, kept and compared |
+//! | `decisions.rs`, `record.rs`, `replay.rs` | decisions, recorded and compared |
 
 #[cfg(test)]
 mod answering;

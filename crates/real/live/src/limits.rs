@@ -1,25 +1,25 @@
-//! How many clients there may be.
+//! Largest number of clients.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 
-/// Connections at a time, where the host allows so many descriptors.
+/// Largest number of connections, if the host permits as many descriptors.
 const CLIENTS_MAX: u64 = 4096;
-/// Descriptors that clients leave to peers of the control socket and of the
-/// metrics, and to what the server opens for a moment.
+/// Descriptors kept for peers of the control socket and of the metrics, and for files that the
+/// server opens briefly.
 const RESERVED: u64 = 2 * fullstroke_transport::socket::PEERS_MAX as u64 + 8;
 
-/// How many clients may be connected at a time, so that descriptors are left
-/// for those who give orders. Raises the limit of descriptors if it may. What
-/// the server opens for itself is open by now.
+/// Returns the largest number of connected clients, so that descriptors are left for the control
+/// socket. Raises the limit of descriptors if permitted. The server's own descriptors must be open
+/// before.
 pub(crate) fn clients_max() -> u64 {
     let open = fs::read_dir("/proc/self/fd").map_or(64, |entries| entries.count() as u64);
     let wanted = open + RESERVED + CLIENTS_MAX;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    // Without a number there is no limit.
+    // `None` means that there is no limit.
     let allowed = maximum.map_or(wanted, |maximum| maximum.min(wanted));
     if current.is_some_and(|current| current < allowed) {
-        // What the host does not allow, it does not allow.
+        // If the host refuses, the old limit stays.
         let _ = setrlimit(
             Resource::Nofile,
             Rlimit {

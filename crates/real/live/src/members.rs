@@ -1,10 +1,9 @@
 //! The members of a served stack: they fail, are restored, and are filled.
 //!
-//! Their states are the store's: it knows first when the host's storage fails,
-//! and keeps them when the server is killed. What becomes of a member is done on
-//! the bytes, and the layers are told the state in which it then is
-//! ([`World::tell_layers`]). Only how far it is filled goes the other way: when,
-//! is for the layers to say.
+//! The store owns the states of members. The store learns first of a failure of the host's storage,
+//! and the stored states survive a kill of the server. A change of a member is carried out on the
+//! data first. Then the layers are told the new state ([`World::tell_layers`]). Only the progress
+//! of a rebuild goes the other way, because the layers decide on the timing.
 
 use crate::record::RecordedOrder;
 use crate::signals::Said;
@@ -16,20 +15,19 @@ use fullstroke_transport::complain;
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
 use std::time::Instant;
 
-/// What is filled between two looks at the sockets: 1 MiB takes about a
-/// millisecond.
+/// Data filled between two checks of the sockets: 1 MiB takes about a millisecond.
 const FILLED_AT_ONCE: Sectors = Sectors((1 << 20) / SECTOR_BYTES);
 
 impl World {
-    /// The member at `path` has failed.
+    /// Marks the member at `path` as failed.
     pub(crate) fn fail(&mut self, now: Time, path: &[usize]) -> Result<(), Refusal> {
         self.catch_up(now);
         self.store.fail_member(path).map_err(refusal)?;
         self.tell_failure(path)
     }
 
-    /// The failed member at `path` was replaced by an empty one. If the volume
-    /// has failed, somebody must say that its data may be lost.
+    /// Replaces the failed member at `path` by an empty one. If the volume has failed, the user
+    /// must accept the loss of data.
     pub(crate) fn restore(
         &mut self,
         now: Time,
@@ -49,7 +47,7 @@ impl World {
         self.keep_speed(|speed| speed.rate = rate)
     }
 
-    /// The failed member at `path` stands in its place again, as it was.
+    /// Returns the failed member at `path` to its place, with its data.
     pub(crate) fn re_add(&mut self, now: Time, path: &[usize]) -> Result<(), Refusal> {
         self.catch_up(now);
         self.store.re_add_member(path).map_err(refusal)?;
@@ -58,19 +56,18 @@ impl World {
         Ok(())
     }
 
-    /// Before states change, the bytes are as far as the layers are, and the
-    /// layers know which members the bytes have lost.
+    /// Prepares a change of states: brings the data to the state of the layers, and tells the
+    /// layers of failed members.
     fn catch_up(&mut self, now: Time) {
         self.advance(now);
         self.fill_all();
         self.tell_dropped();
     }
 
-    /// Tells the layers the state of the member at `path`; one that is being
-    /// filled, at most at this rate.
+    /// Tells the layers the state of the member at `path`. A rebuild runs at most at `rate`.
     ///
     /// # Errors
-    /// The layers refuse it: among other reasons, since they know already.
+    /// If the layers refuse the order, for example because the member already has this state there.
     fn tell_layers(&mut self, path: &[usize], rate: Option<Bytes>) -> Result<(), Refusal> {
         match self.store.member_state(path).map_err(refusal)? {
             MemberState::Alive => self.order(path, |member| Order::ReAdd { member }),
@@ -82,19 +79,19 @@ impl World {
         }
     }
 
-    /// Tells the layers that the member at `path` has failed, and volumes with it
-    /// that had not failed in the layers: these run ahead of the bytes, and may
-    /// have another member whole already.
+    /// Tells the layers that the member at `path` has failed. Also reports volumes that have failed
+    /// in the data, but not in the layers. Such a difference arises because the layers run ahead of
+    /// the data: another member may be whole there already.
     fn tell_failure(&mut self, path: &[usize]) -> Result<(), Refusal> {
         let told = self.tell_layers(path, None);
         for path in self.paths(MemberStatus::has_failed) {
-            // Most know already, and refuse.
+            // Most layers know already, and refuse.
             let _ = self.tell_layers(&path, None);
         }
         told
     }
 
-    /// Where the members are that are in such a state.
+    /// Returns the paths of the members in the wanted state.
     fn paths(&self, wanted: impl Fn(&MemberStatus) -> bool) -> Vec<Vec<usize>> {
         let members = self.store.status();
         members
@@ -105,18 +102,18 @@ impl World {
             .collect()
     }
 
-    /// Tells the layers the state of a member that had failed until now, and stays
-    /// so if they refuse it.
+    /// Tells the layers the state of a member after a failure. If the layers refuse, the member
+    /// stays failed.
     fn tell_layers_or_fail(&mut self, path: &[usize], rate: Option<Bytes>) -> Result<(), Refusal> {
         self.tell_layers(path, rate).inspect_err(|_| {
-            // The bytes had it so a moment ago.
+            // The member was in this state a moment ago, so this cannot fail.
             let _ = self.store.fail_member(path);
         })
     }
 
-    /// The bytes have taken the member: whether data is lost thereby was theirs
-    /// to ask. Within a volume that has all its data, an inner volume that has
-    /// failed loses nothing by an empty member.
+    /// Orders the layers to restore a member. The store has accepted the member, and has already
+    /// checked for loss of data. If a volume has all its data, an empty member of a failed inner
+    /// volume loses nothing.
     fn order_restore(
         &mut self,
         path: &[usize],
@@ -131,7 +128,7 @@ impl World {
             rate,
             accept_data_loss,
         })?;
-        // Unless all of it was passed over at once, and said so.
+        // Unless the whole rebuild was skipped at once, which a signal has reported.
         let own = |sent: &Sent| {
             path.split_last()
                 .is_some_and(|(_, volume)| sent.path == volume)
@@ -145,7 +142,7 @@ impl World {
         Ok(())
     }
 
-    /// From now on members are filled at this speed, in all volumes.
+    /// Sets the speed of rebuilds in all volumes.
     pub(crate) fn set_speed(&mut self, now: Time, speed: RebuildSpeed) -> Result<(), Refusal> {
         self.advance(now);
         let volumes: Vec<Vec<usize>> = self
@@ -176,8 +173,7 @@ impl World {
         self.store.keep_rebuild_speed(speed).map_err(refusal)
     }
 
-    /// Members that were not whole when the bytes were left are not whole now,
-    /// and are filled as fast as was said.
+    /// Continues after a restart: incomplete members are rebuilt, at the stored speed.
     pub(crate) fn resume(&mut self) {
         let kept = self.store.rebuild_speed();
         if kept.speed_limit_min.is_some() || kept.speed_limit_max.is_some() {
@@ -195,24 +191,24 @@ impl World {
                 .map(<[usize]>::to_vec)
                 .collect();
             for volume in volumes {
-                // A volume whose members never fail has no use for it.
+                // A volume whose members never fail refuses a speed.
                 let _ = self.order_volume(&volume, Order::Speed(speed));
             }
         }
         self.tell_layers_all(kept.rate);
     }
 
-    /// Tells the layers the states of all members, whatever the stack file says of
-    /// them. A rebuild that had lost its sources waits for them: first those that
-    /// are alive, then those that are filled, then those that have failed.
+    /// Tells the layers the states of all members, whatever the stack file says. A rebuild waits
+    /// for missing sources. So the order is: members that are alive, then members being filled,
+    /// then failed members.
     fn tell_layers_all(&mut self, rate: Option<Bytes>) {
-        // What they know already they refuse, rightly.
+        // The layers refuse states that they have already, which is harmless.
         for path in self.paths(MemberStatus::is_alive) {
             let _ = self.tell_layers(&path, None);
         }
         for path in self.paths(|member| member.filled().is_some()) {
             let _ = self.order(&path, |member| Order::Fail { member });
-            // Otherwise it is filled by whoever serves it for writing.
+            // On a read-only store the rebuild must wait for a server that may write.
             if !self.store.is_read_only() {
                 let _ = self.tell_layers(&path, rate);
             }
@@ -230,7 +226,7 @@ impl World {
             .any(|member| member.filled().is_some());
     }
 
-    /// Says something to the layers about the member at `path`.
+    /// Gives the layers an order about the member at `path`.
     fn order(&mut self, path: &[usize], order: impl Fn(usize) -> Order) -> Result<(), Refusal> {
         let Some((&member, volume)) = path.split_last() else {
             return Err(Refusal("a single drive is not a member of a volume".into()));
@@ -239,7 +235,7 @@ impl World {
         self.order_volume(volume, order(member))
     }
 
-    /// Says something to the volume at `volume`, now.
+    /// Gives the volume at `volume` an order, now.
     fn order_volume(&mut self, volume: &[usize], order: Order) -> Result<(), Refusal> {
         let now = self.machine.now();
         let submitted = self.machine.submitted();
@@ -251,8 +247,8 @@ impl World {
         Ok(())
     }
 
-    /// Carries what the volumes have rebuilt out on the bytes, some of it at
-    /// least, and not much longer than `until`.
+    /// Carries out the volumes' rebuild progress on the data: at least one step, and not much
+    /// longer than `until`.
     pub(crate) fn carry_signals(&mut self, until: Instant) {
         self.note_signals();
         while self.is_filling() {
@@ -263,8 +259,8 @@ impl World {
         }
     }
 
-    /// Does a little of what the layers have said on the bytes. Members are filled in the high gear,
-    /// and none stands before they are.
+    /// Carries out one step of the layers' signals on the data. Members are filled in the high
+    /// gear, and none is stopped before all are filled.
     fn follow(&mut self) {
         match self.shifts.front() {
             Some((_, Gear::Falling)) if !self.unfilled.is_empty() => self.fill(),
@@ -273,7 +269,7 @@ impl World {
         }
     }
 
-    /// Notes what the volumes have rebuilt, and what clients are told.
+    /// Takes the volumes' signals: rebuild progress, and signals for clients.
     fn note_signals(&mut self) {
         while let Some(Sent { mut path, signal }) = self.watch.sent.pop_front() {
             if let Some(said) = Said::of(signal) {
@@ -299,14 +295,15 @@ impl World {
         }
     }
 
-    /// Whether something is to be filled or copied on the bytes.
+    /// Returns true if data are to be filled or copied.
     pub(crate) fn is_filling(&self) -> bool {
         !self.unfilled.is_empty() || !self.shifts.is_empty()
     }
 
-    /// Shifts on the bytes, so little that clients hardly wait: what is stale is copied when the shift
-    /// begins, and what became so since when it ends. Where a member has failed meanwhile, or nothing
-    /// may be written, the bytes may be in another gear, which nobody sees.
+    /// Carries out one small step of a shift on the data, so that clients hardly wait. Stale data
+    /// are copied at the start of the shift. Newly stale data are copied at the end. If a member
+    /// has failed, or the store is read-only, the data may stay in another gear. This has no
+    /// visible effect.
     fn shift(&mut self) {
         let Some((path, to)) = self.shifts.pop_front() else {
             return;
@@ -325,13 +322,13 @@ impl World {
         if let Err(error) = settled
             && !self.store.is_read_only()
         {
-            // Both places go on to be written, and the next shift copies the rest.
+            // Both places continue to be written, and the next shift copies the rest.
             complain(&format!("{}: a shift was not copied: {error}", self.name));
         }
     }
 
-    /// Fills some of it, so little that clients hardly wait. A member that the
-    /// host cannot fill has failed again.
+    /// Fills one small step, so that clients hardly wait. If the host cannot fill a member, the
+    /// member fails again.
     fn fill(&mut self) {
         let Some((path, upto)) = self.unfilled.pop_front() else {
             return;
@@ -340,12 +337,12 @@ impl World {
             Ok(MemberState::Rebuilding { done }) => self
                 .store
                 .rebuild_member(&path, upto.min(done + FILLED_AT_ONCE)),
-            // It is whole already, or has failed meanwhile.
+            // The member is whole already, or has failed meanwhile.
             _ => Ok(upto),
         };
         match filled {
             Ok(done) if done < upto => return self.unfilled.push_front((path, upto)),
-            // A volume that has its data again thereby is empty itself.
+            // A volume that regains its data may itself be an empty member.
             Ok(_)
                 if self
                     .store
@@ -355,13 +352,13 @@ impl World {
                 self.fill_others(self.store.rebuild_speed().rate);
             }
             Ok(_) => {}
-            // It waits, as far as it is filled, for what it needs.
+            // The member keeps its progress and waits for its sources.
             Err(StoreError::Failed { .. }) => self.fail_if_whole(&path, upto),
             Err(error) => {
                 let member = dotted(&path);
-                // Who reads standard error may have gone, which is no reason to end.
+                // Standard error may be closed, which must not end the server.
                 complain(&format!("member {member} cannot be rebuilt: {error}"));
-                // Either may know already.
+                // Store or layers may know already.
                 let _ = self.store.fail_member(&path);
                 let _ = self.order(&path, |member| Order::Fail { member });
             }
@@ -369,8 +366,8 @@ impl World {
         self.note_rebuilding();
     }
 
-    /// The bytes cannot be filled up to here. Layers that have the member whole
-    /// must not rely on it, until it is [filled again](World::fill_others).
+    /// Handles data that cannot be filled up to `upto`. Layers with a whole member must not rely on
+    /// this member until the member is [filled again](World::fill_others).
     fn fail_if_whole(&mut self, path: &[usize], upto: Sectors) {
         if self.store.member_used(path).is_ok_and(|used| upto >= used) {
             self.watch.rebuilds.forget(path);
@@ -378,22 +375,20 @@ impl World {
         }
     }
 
-    /// Members that the bytes have not filled are filled by the layers as well,
-    /// from where the bytes are.
+    /// Tells the layers to fill the incomplete members, from the progress of the data on.
     fn fill_others(&mut self, rate: Option<Bytes>) {
         for path in self.paths(|member| member.filled().is_some()) {
-            // Most know already, and refuse.
+            // Most layers know already, and refuse.
             let _ = self.tell_layers(&path, rate);
         }
     }
 
-    /// Tells the layers which members have failed because the host's storage
-    /// did, and people that it did.
+    /// Reports failures of members with the host's storage to the layers and to the user.
     pub(crate) fn tell_dropped(&mut self) {
         for Dropped { path, why } in self.store.take_dropped() {
             let drive = dotted(&path);
             complain(&format!("{}: drive {drive} has failed: {why}", self.name));
-            // They may know already.
+            // The layers may know already.
             let _ = self.tell_failure(&path);
         }
         if let Some(why) = self.store.stopped()
@@ -407,8 +402,8 @@ impl World {
         }
     }
 
-    /// Fills all of it: before states change, the bytes must be as far as the
-    /// layers are.
+    /// Fills everything, because before a change of states the data must be in the state of the
+    /// layers.
     fn fill_all(&mut self) {
         self.note_signals();
         while self.is_filling() {
@@ -417,7 +412,7 @@ impl World {
     }
 }
 
-/// Why a member cannot be restored, with the way out.
+/// Returns the reason why a member cannot be restored, with advice.
 fn restore_refusal(error: StoreError, path: &[usize]) -> Refusal {
     let member = dotted(path);
     match error {
@@ -429,7 +424,7 @@ fn restore_refusal(error: StoreError, path: &[usize]) -> Refusal {
     }
 }
 
-/// What a member is called: its indices from the top.
+/// Returns the name of a member: its indices from the top.
 pub(crate) fn dotted(path: &[usize]) -> String {
     path.iter()
         .map(usize::to_string)
@@ -437,7 +432,7 @@ pub(crate) fn dotted(path: &[usize]) -> String {
         .join(".")
 }
 
-/// The indices that a member is named by.
+/// Returns the indices in the name of a member.
 fn path_of(member: &MemberStatus) -> Vec<usize> {
     member
         .member

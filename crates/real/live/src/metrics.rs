@@ -1,5 +1,5 @@
-//! The numbers of a running server: for Prometheus `GET /metrics`, for people a page at `/` that follows
-//! it as it runs, by the events of `/events`.
+//! The metrics of a running server: `GET /metrics` for Prometheus, and a live page at `/` for
+//! people, updated by the events of `/events`.
 
 #[cfg(test)]
 mod parser;
@@ -17,7 +17,7 @@ use fullstroke_transport::socket::{Admission, HttpServer, Pages, Peer, Response}
 use std::io;
 use std::net::SocketAddr;
 
-/// Serves the numbers over HTTP until it is dropped.
+/// Serves the metrics over HTTP until dropped.
 pub struct MetricsServer(HttpServer);
 
 struct Metrics {
@@ -25,7 +25,7 @@ struct Metrics {
     latest: stream::Latest,
 }
 
-/// The live page, and what it is made of.
+/// The live page and its parts.
 const PAGES: [(&str, &str, &str); 3] = [
     (
         "/",
@@ -45,10 +45,10 @@ const PAGES: [(&str, &str, &str); 3] = [
 ];
 
 impl MetricsServer {
-    /// Listens at `at` for those who are admitted; port 0 is any that is free.
+    /// Listens at `at` for admitted clients; port 0 selects any free port.
     ///
     /// # Errors
-    /// The host's, if nobody can listen there.
+    /// An error of the host, if the address cannot be used.
     pub fn open(
         at: SocketAddr,
         server: ServerHandle,
@@ -57,12 +57,12 @@ impl MetricsServer {
         HttpServer::open(at, "metrics", admission, Metrics::new(server)).map(MetricsServer)
     }
 
-    /// Where it listens.
+    /// Returns the address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.0.address()
     }
 
-    /// Where its numbers are found.
+    /// Returns the address of the metrics.
     pub fn uri(&self) -> String {
         self.0.uri("/metrics")
     }
@@ -113,7 +113,7 @@ impl Metrics {
     }
 }
 
-/// A part of the live page.
+/// Returns a part of the live page.
 fn live_page(path: &str) -> Response {
     let known = PAGES.iter().find(|(known, ..)| *known == path);
     known.map_or_else(
@@ -131,7 +131,7 @@ fn live_page(path: &str) -> Response {
     )
 }
 
-/// The page of numbers.
+/// Returns the page of metrics.
 fn render(status: &Status) -> String {
     let mut page = Page::default();
     page.family(
@@ -201,7 +201,7 @@ fn exports(page: &mut Page, status: &Status) {
     );
 }
 
-/// Of volumes that have gears.
+/// Adds the gears of volumes with gears.
 fn gears(page: &mut Page, status: &Status) {
     let each = || {
         let exports = status.exports.iter();
@@ -238,7 +238,7 @@ fn gears(page: &mut Page, status: &Status) {
     }
 }
 
-/// How long drives that say what they draw were in each state.
+/// Adds the time in each power state, for drives with known power.
 fn drive_power_states(page: &mut Page, status: &Status) {
     let help = "Time that the drive has spent in a state of power, of the world's time.";
     let mut family = page.family(
@@ -258,8 +258,7 @@ fn drive_power_states(page: &mut Page, status: &Status) {
     }
 }
 
-/// One sample for each state, 1 for that in which the volume is; and the
-/// rebuilds.
+/// Adds one sample for each volume state, with 1 for the present state; and the rebuilds.
 fn health(page: &mut Page, status: &Status) {
     let mut family = page.family(
         "fullstroke_volume_state",
@@ -426,7 +425,7 @@ fn drive_counters(page: &mut Page, status: &Status) {
     }
 }
 
-/// One sample for each state, 1 for that in which the drive is.
+/// Adds one sample for each drive state, with 1 for the present state.
 fn drive_states(page: &mut Page, status: &Status) {
     let mut family = page.family(
         "fullstroke_drive_state",

@@ -1,11 +1,10 @@
-//! Requests that are carried out in parts, so that no one of them holds up all
-//! others.
+//! Requests carried out in parts, so that no request delays all others.
 //!
-//! | request | in the layers | on the bytes |
+//! | request | in the layers | on the data |
 //! |---|---|---|
-//! | zeroes that must be allocated | writes of 4 MiB, two at a time, each behind what others asked before it | with each of them |
+//! | zeroes that must be allocated | writes of 4 MiB, two at a time, each behind earlier requests of others | with each write |
 //! | a write that begins or ends within a sector | that sector is read, then all is written | at the end |
-//! | trims, zeroes that may be holes | one discard | whole rows of 8 MiB, between looks at the sockets |
+//! | trims, zeroes that may be holes | one discard | whole rows of 8 MiB, between checks of the sockets |
 
 use crate::ticket::{Carried, Parts, Stage, Ticket, around, extent, is_unaligned, timed};
 use crate::watch::Ended;
@@ -17,26 +16,25 @@ use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// What is zeroed by one write: as much as the block layer of a current Linux
-/// zeroes by a few bios of its greatest size (`__blkdev_issue_zero_pages`, 256
-/// pages each).
+/// Bytes zeroed by one write. The block layer of a current Linux zeroes as much by a few bios of
+/// its greatest size (`__blkdev_issue_zero_pages`, 256 pages each).
 const ZEROED_BYTES: u64 = 4 << 20;
-/// So many of these writes of one request are in the layers at a time.
+/// Number of writes of one zeroing request in the layers at a time.
 const ZEROING: u32 = 2;
-/// What is given back of the bytes at once, at least.
+/// Least number of sectors discarded at once.
 const DISCARDED_SECTORS: u64 = (8 << 20) / SECTOR_BYTES;
 
-/// A part that is not issued yet: others have asked before it, and the drives'
-/// queues would prefer the run of zeroes that it goes on with to all of them.
+/// A part held back because others have sent requests before. The drives' queues would prefer the
+/// run of zeroes to all of these requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
     place: u32,
     since: Time,
-    /// How many of the requests that were under way then have not ended.
+    /// Number of requests in flight at that time and still unfinished.
     ahead: usize,
 }
 
-/// A request that has ended in the layers, and takes longer on the bytes.
+/// A request finished in the layers, but not yet on the data.
 #[derive(Debug)]
 pub(crate) struct Slow {
     pub(crate) ended: Ended,
@@ -46,7 +44,7 @@ pub(crate) struct Slow {
 }
 
 impl Slow {
-    /// How it ended, once nothing is left.
+    /// Returns the outcome, once nothing is left.
     pub(crate) fn into_parts(self) -> (Ended, Ticket, Carried) {
         let carried = self.failure.unwrap_or_else(|| self.ticket.done());
         (self.ended, self.ticket, carried)
@@ -54,7 +52,7 @@ impl Slow {
 }
 
 impl World {
-    /// Begins the request of a ticket that was put down at `place`.
+    /// Begins the request of the ticket at `place`.
     pub(crate) fn begin(&mut self, place: u32) {
         let Some(Some(ticket)) = self.tickets.get_mut(place as usize) else {
             return;
@@ -88,9 +86,9 @@ impl World {
         }
     }
 
-    /// A part of a request has ended, or all of it. The ticket, if nothing more
-    /// is to be done in the layers; what is not begun yet is withdrawn if nobody
-    /// waits for it (`wanted`).
+    /// Handles the end of a part, or of a whole request. Returns the ticket if nothing more is to
+    /// be done in the layers. If the client has left (`wanted` is false), parts not yet begun are
+    /// withdrawn.
     pub(crate) fn claim(&mut self, ended: &Ended, wanted: bool) -> Option<Ticket> {
         let place = ended.finished.completion.id.0 as u32;
         let ticket = self.tickets.get_mut(place as usize)?.as_mut()?;
@@ -124,8 +122,8 @@ impl World {
         None
     }
 
-    /// Issues the next part of a request that zeroes as soon as what others have
-    /// asked until now has ended.
+    /// Issues the next part of a zeroing request as soon as all present requests of others have
+    /// ended.
     fn zero_when_others_are_served(&mut self, place: u32) {
         let Some(Some(ticket)) = self.tickets.get(place as usize) else {
             return;
@@ -154,7 +152,7 @@ impl World {
         });
     }
 
-    /// The request of `ticket` has ended: parts that waited for it go on.
+    /// Handles the end of the request of `ticket`: waiting parts continue.
     pub(crate) fn others_are_served(&mut self, ticket: &Ticket) {
         if ticket.zeroed_to().is_some() {
             return;
@@ -171,7 +169,7 @@ impl World {
         }
     }
 
-    /// Issues the next part of a request that zeroes, if there is one.
+    /// Issues the next part of a zeroing request, if there is one.
     fn zero_on(&mut self, place: u32) {
         let Some(Some(Ticket {
             request,
@@ -212,7 +210,7 @@ impl World {
         );
     }
 
-    /// Zeroes the bytes of a part whose write has ended.
+    /// Zeroes the data of a part whose write has ended.
     fn zero_part(&mut self, place: u32, part: Extent) {
         let Some(Some(ticket)) = self.tickets.get(place as usize) else {
             return;
@@ -233,7 +231,7 @@ impl World {
         }
     }
 
-    /// Gives something to the layers for the ticket at `place`.
+    /// Gives the layers a request for the ticket at `place`.
     fn issue(&mut self, place: u32, mut request: Request) {
         let Some(Some(ticket)) = self.tickets.get(place as usize) else {
             return;
@@ -247,7 +245,7 @@ impl World {
         self.machine.submit(now, request, &mut self.watch);
     }
 
-    /// Writes bytes that may begin and end within sectors.
+    /// Writes data that may begin and end within sectors.
     pub(crate) fn write_bytes(&mut self, offset: u64, payload: &[u8]) -> Result<(), StoreError> {
         let extent = around(offset, payload.len() as u64);
         let begin = (offset % SECTOR_BYTES) as usize;
@@ -267,7 +265,7 @@ impl World {
         self.store.write(extent.start, &whole)
     }
 
-    /// Reads bytes that may begin and end within sectors.
+    /// Reads data that may begin and end within sectors.
     pub(crate) fn read_bytes(&mut self, offset: u64, into: &mut [u8]) -> Result<(), StoreError> {
         let extent = around(offset, into.len() as u64);
         let mut whole = vec![0; extent.sectors.bytes().0 as usize];
@@ -276,7 +274,7 @@ impl World {
         Ok(())
     }
 
-    /// Zeroes bytes that may begin and end within sectors.
+    /// Zeroes a range that may begin and end within sectors.
     pub(crate) fn zero_bytes(
         &mut self,
         offset: u64,
@@ -286,7 +284,7 @@ impl World {
         let within = within(offset, length);
         let zeroes = [0; SECTOR_BYTES as usize];
         if within.sectors == Sectors::ZERO {
-            // It may reach over the boundary of two sectors.
+            // The range may cross the boundary of two sectors.
             let first = length.min(SECTOR_BYTES - offset % SECTOR_BYTES);
             self.write_bytes(offset, &zeroes[..first as usize])?;
             let rest = length - first;
@@ -308,7 +306,7 @@ impl World {
         Ok(())
     }
 
-    /// Gives back the room of bytes, as far as they are whole sectors.
+    /// Discards the whole sectors of a range.
     pub(crate) fn discard_bytes(&mut self, offset: u64, length: u64) -> Result<(), StoreError> {
         let within = within(offset, length);
         if within.sectors == Sectors::ZERO {
@@ -317,7 +315,7 @@ impl World {
         self.store.discard(within.start, within.sectors)
     }
 
-    /// Whether what a request does to the bytes is done bit by bit.
+    /// Returns true if a request is carried out on the data in small steps.
     pub(crate) fn takes_long(&self, ticket: &Ticket) -> bool {
         let request = &ticket.request;
         let gives_back = request.command == Command::Trim
@@ -325,7 +323,7 @@ impl World {
         gives_back && u64::from(request.length_bytes) > 2 * DISCARDED_SECTORS * SECTOR_BYTES
     }
 
-    /// Begins to do so.
+    /// Begins a request carried out in small steps.
     pub(crate) fn begin_slowly(&mut self, ended: Ended, ticket: Ticket) {
         let (offset, length) = (
             ticket.request.offset_bytes,
@@ -352,9 +350,8 @@ impl World {
         });
     }
 
-    /// Goes on with the first of these, one step at least and not much longer
-    /// than `until`. Gives it once nothing is left of it. What nobody waits for
-    /// is not done.
+    /// Continues the first slow request: at least one step, and not much longer than `until`.
+    /// Returns the request once nothing is left. An unwanted request is not continued.
     pub(crate) fn go_on_slowly(
         &mut self,
         until: Instant,
@@ -388,8 +385,8 @@ impl World {
         None
     }
 
-    /// Finishes what is left within an extent of what is being done bit by bit,
-    /// before somebody else reads or changes it.
+    /// Finishes the parts of slow requests within an extent, before another request reads or
+    /// changes the extent.
     pub(crate) fn finish_within(&mut self, extent: Extent) {
         if self.slow.is_empty() {
             return;
@@ -430,7 +427,7 @@ impl World {
         }
     }
 
-    /// Whole rows, since of parts of rows nothing can be given back.
+    /// Returns the size of a step: whole rows, because a part of a row cannot be discarded.
     fn step_sectors(&self) -> u64 {
         DISCARDED_SECTORS.next_multiple_of(self.store.row_sectors())
     }
@@ -440,7 +437,7 @@ fn allocates(request: &fullstroke_nbd::Request) -> bool {
     request.flags.contains(CommandFlags::NO_HOLE)
 }
 
-/// The first and the last sector of a write, if only a part of them is written.
+/// Returns the first and the last sector of a write, if only a part of the sector is written.
 fn edges(request: &fullstroke_nbd::Request) -> [Option<Extent>; 2] {
     let writes = match request.command {
         Command::Write => true,
@@ -460,12 +457,12 @@ fn edges(request: &fullstroke_nbd::Request) -> [Option<Extent>; 2] {
     ]
 }
 
-/// The bytes before a sector.
+/// Returns the number of bytes before a sector.
 fn bytes_to(lbn: Lbn) -> u64 {
     lbn.0 * SECTOR_BYTES
 }
 
-/// The sectors that lie within bytes; may be none.
+/// Returns the whole sectors within a range of bytes; may be empty.
 fn within(offset: u64, length: u64) -> Extent {
     let first = offset.div_ceil(SECTOR_BYTES);
     Extent {

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// What is waited for on one descriptor.
+/// Events to wait for on one descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interest {
     pub(crate) readable: bool,
@@ -27,13 +27,13 @@ impl Interest {
     }
 }
 
-/// A descriptor that is ready, by the key it was added with.
+/// A ready descriptor, with the key given when it was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub(crate) key: u64,
     pub(crate) readable: bool,
     pub(crate) writable: bool,
-    /// Both sides are closed, or it failed.
+    /// True if both sides are closed, or the socket failed.
     pub(crate) broken: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Poll {
     events: Vec<Event>,
 }
 
-/// Events taken in one call; the others wait for the next.
+/// Largest number of events per call; more events wait for the next call.
 const EVENTS: usize = 256;
 
 impl Poll {
@@ -87,8 +87,7 @@ impl Poll {
         Ok(epoll::delete(&self.epoll, descriptor)?)
     }
 
-    /// Waits until something is ready, at most so long, and puts it into
-    /// `ready`.
+    /// Waits until a descriptor is ready, at most `limit`. Adds the ready descriptors to `ready`.
     pub(crate) fn wait(&mut self, limit: Duration, ready: &mut Vec<Ready>) -> io::Result<()> {
         let limit = Timespec {
             tv_sec: limit.as_secs() as i64,

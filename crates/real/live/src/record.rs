@@ -1,21 +1,20 @@
-//! The record of a live run: every request, and what was decided about it.
+//! The record of a live run: every request, with the decisions about it.
 //!
-//! A record is a trace in fullstroke's own format (so that every command that
-//! reads traces reads it, and `trace convert` turns it into any other), with
-//! more columns:
+//! A record is a trace in fullstroke's own format. So every command for traces reads a record, and
+//! `trace convert` converts a record. A record has more columns:
 //!
-//! | column | type | what |
+//! | column | type | contents |
 //! |---|---|---|
 //! | `process` | u32 | the client, by number of its connection, from 1 |
 //! | `force_unit_access` | bool | the write had to be durable before the answer |
 //! | `status` | text | `done`, `lost` |
 //! | `members` | text | the drives that worked on it: `0 3 4` |
-//! | `late_ns` | u64 | how much later than at `completed_ns` the host answered |
+//! | `late_ns` | u64 | delay of the host's answer after `completed_ns` |
 //! | `completion` | u64 | its number in the order of completion, from 0 |
 //! | `decisions` | u64 | digest of all decisions up to its completion |
 //!
-//! Rows are in order of arrival. Orders to members stand in the footer's note
-//! `orders`, as JSON. [`replay`](crate::replay) runs a record again.
+//! Rows are in order of arrival. Orders to members are in the footer's note `orders`, as JSON.
+//! [`replay`](crate::replay) runs a record again.
 
 use crate::watch::Ended;
 use fullstroke_contract::{Order, RebuildSpeed, Request, Status};
@@ -27,7 +26,7 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The columns, by position in [`schema`]; the first eight are the trace's.
+/// Columns, by position in [`schema`]; the first eight belong to the trace.
 pub(crate) mod column {
     pub(crate) use fullstroke_trace::native_column::*;
     pub(crate) const FORCE_UNIT_ACCESS: usize = 8;
@@ -38,7 +37,7 @@ pub(crate) mod column {
     pub(crate) const DECISIONS: usize = 13;
 }
 
-/// Notes in the footer.
+/// Keys of the notes in the footer.
 pub(crate) mod note {
     pub(crate) const DIGEST: &str = "config_digest";
     pub(crate) const SEED: &str = "seed";
@@ -47,7 +46,7 @@ pub(crate) mod note {
     pub(crate) const ORDERS: &str = "orders";
 }
 
-/// The table of a record.
+/// Returns the table of a record.
 pub(crate) fn schema() -> Schema {
     native_schema()
         .column("force_unit_access", ColumnType::Bool)
@@ -58,29 +57,29 @@ pub(crate) fn schema() -> Schema {
         .column("decisions", ColumnType::U64)
 }
 
-/// An order as it stands in the note.
+/// An order in the form of the note.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedOrder {
-    /// The world's time.
+    /// World's time of the order, in ns.
     pub(crate) at_ns: u64,
-    /// Requests that were submitted before it.
+    /// Number of requests submitted before the order.
     pub(crate) after_requests: u64,
-    /// Which volume.
+    /// Path of the volume.
     pub(crate) path: Vec<usize>,
-    /// Which of its members.
+    /// Number of the member.
     pub(crate) member: usize,
-    /// `Some` for a restore, with its rate; `None` for all else.
+    /// `Some` for a restore, with its rate; `None` for any other order.
     pub(crate) restore: Option<Option<u64>>,
-    /// Of a restore: up to which sector the member was filled already.
+    /// For a restore: sector up to which the member was filled already.
     #[serde(default)]
     pub(crate) done_sectors: u64,
-    /// Of a restore: whether data may be lost.
+    /// For a restore: true if data may be lost.
     #[serde(default)]
     pub(crate) accept_data_loss: bool,
-    /// Whether the member came back with its bytes.
+    /// True if the member came back with its data.
     #[serde(default)]
     pub(crate) re_add: bool,
-    /// The bounds of rebuilds, least and most, if this is what was ordered.
+    /// For a speed order: least and largest rate of rebuilds.
     #[serde(default)]
     pub(crate) speed: Option<(u64, Option<u64>)>,
 }
@@ -142,13 +141,13 @@ impl RecordedOrder {
     }
 }
 
-/// A record that could not be written to its end.
+/// An incomplete record.
 #[derive(Debug, thiserror::Error)]
 #[error("the record is not whole: {reason}; {}", kept_text(.kept.as_ref()))]
 pub struct RecordError {
-    /// Why.
+    /// Reason.
     reason: String,
-    /// The rows from the beginning that were kept, and where.
+    /// Number of kept rows from the beginning, and their file.
     kept: Option<(u64, PathBuf)>,
 }
 
@@ -171,7 +170,7 @@ fn kept_text(kept: Option<&(u64, PathBuf)>) -> String {
     }
 }
 
-/// What identifies the stack that a record is of.
+/// Identity of the recorded stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) name: String,
@@ -179,14 +178,14 @@ pub(crate) struct Identity {
     pub(crate) seed: u64,
 }
 
-/// Writes a record. Requests wait here until all that arrived before them have
-/// finished. The file appears with [`finish`](Recorder::finish).
+/// Writes a record. A request waits here until all earlier arrivals have finished. The file appears
+/// with [`finish`](Recorder::finish).
 #[derive(Debug)]
 pub(crate) struct Recorder {
     table: TableWriter,
-    /// Drives' names, in the order of the tree.
+    /// Names of the drives, in the order of the tree.
     names: Vec<String>,
-    /// The requests from `first` on, in order of arrival.
+    /// Requests from number `first` on, in order of arrival.
     rows: VecDeque<Row>,
     first: u64,
     /// Emptied lists of drives, for reuse.
@@ -253,8 +252,8 @@ impl Recorder {
     }
 
     pub(crate) fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
-        // What a layer does on its own account is nobody's, and what it does for a
-        // request that was answered before came too late for the record.
+        // I/O of a layer on its own account belongs to no request. I/O for a request that was
+        // already answered comes too late for the record.
         let Some(row) = self.row(request.origin) else {
             return;
         };
@@ -264,7 +263,7 @@ impl Recorder {
         }
     }
 
-    /// A request has been answered, so much later than it finished.
+    /// Records that a request was answered, `late_ns` after its end.
     pub(crate) fn answered(&mut self, ended: &Ended, late_ns: u64) {
         let Some(row) = self.row(ended.finished.origin) else {
             return;
@@ -290,7 +289,7 @@ impl Recorder {
         }
     }
 
-    /// The row of a request that is not written yet.
+    /// Returns the unwritten row of a request.
     fn row(&mut self, origin: u64) -> Option<&mut Row> {
         self.rows.get_mut(origin.checked_sub(self.first)? as usize)
     }
@@ -333,8 +332,8 @@ impl Recorder {
         table.end_row()
     }
 
-    /// Puts the file in its place; returns the number of rows. If that fails,
-    /// what was written whole is kept.
+    /// Moves the file to its place and returns the number of rows. If that fails, the complete rows
+    /// are kept.
     pub(crate) fn finish(mut self) -> Result<u64, RecordError> {
         let written = match self.failed.take() {
             Some(error) => Err(error),
@@ -345,7 +344,7 @@ impl Recorder {
         } else {
             self.table.rows_to_keep()
         };
-        // Orders that came after the last row that is kept lead to nothing there.
+        // Orders after the last kept row have no effect there.
         self.orders
             .retain(|order| order.after_requests <= rows_kept);
         let orders = serde_json::to_string(&self.orders).unwrap_or_else(|_| "[]".into());

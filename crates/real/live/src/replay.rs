@@ -1,8 +1,8 @@
-//! A record, run again under the virtual clock.
+//! Runs a record again under the virtual clock.
 //!
-//! The recorded arrivals and orders are the whole input of a live run: the same
-//! layers, given the same at the same times, must decide the same in the same
-//! order. [`replay_decisions`] requires it.
+//! The recorded arrivals and orders are the whole input of a live run. The same layers with the
+//! same input at the same times must make the same decisions in the same order.
+//! [`replay_decisions`] requires this.
 
 use crate::decisions::Decisions;
 use crate::record::{RecordedOrder, column, note, schema};
@@ -16,66 +16,66 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Rows that are in memory at a time, beside the requests in flight.
+/// Number of rows in memory at a time, apart from the requests in flight.
 const BATCH_ROWS: usize = 4096;
 
-/// How a replay ended.
+/// Result of a replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// Requests in the record.
+    /// Number of requests in the record.
     pub requests: u64,
-    /// Orders in the record.
+    /// Number of orders in the record.
     pub orders: u64,
-    /// Requests that finished as recorded, with all decisions before them.
+    /// Number of requests finished as recorded, with all decisions before.
     pub alike: u64,
-    /// The first that did not, in order of completion.
+    /// First different request, in order of completion.
     pub first_difference: Option<Difference>,
 }
 
-/// Where a replay and its record part.
+/// First difference between a replay and its record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The request, by number of arrival.
+    /// Number of the request, in order of arrival.
     pub request: u64,
-    /// Its number in the order of completion: recorded and replayed.
+    /// Number in the order of completion: recorded and replayed.
     pub completion: [u64; 2],
-    /// When it finished: recorded and replayed.
+    /// Time of the end: recorded and replayed.
     pub finished_ns: [u64; 2],
 }
 
-/// Why a record cannot be replayed.
+/// Reason why a record cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The table cannot be read.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// It was made with another stack.
+    /// The record was made with another stack.
     #[error(
         "{}: the record is of stack `{recorded_name}` with digest {recorded}, but {given_name} has {given}; \
          give the stack file that was served, with the same --set", path.display()
     )]
     OtherStack {
-        /// The record.
+        /// Path of the record.
         path: PathBuf,
-        /// The name of the stack that was served.
+        /// Name of the served stack.
         recorded_name: String,
-        /// Its digest.
+        /// Digest of the served stack.
         recorded: String,
-        /// The name of the stack that was given.
+        /// Name of the given stack.
         given_name: String,
-        /// Its digest.
+        /// Digest of the given stack.
         given: String,
     },
-    /// A row or note makes no sense.
+    /// A row or note is invalid.
     #[error("{}: {place}: found {found}; expected {expected}", path.display())]
     Damaged {
-        /// The record.
+        /// Path of the record.
         path: PathBuf,
-        /// Where in it.
+        /// Place in the record.
         place: String,
-        /// What stands there.
+        /// Value at this place.
         found: String,
-        /// What should.
+        /// Expected value.
         expected: &'static str,
     },
     /// The stack cannot be built.
@@ -83,7 +83,7 @@ pub enum ReplayError {
     Stack(#[from] fullstroke_stack::StackError),
 }
 
-/// What a row recorded about its request.
+/// Recorded values of a request.
 #[derive(Clone, Copy, Debug)]
 struct Recorded {
     completion: u64,
@@ -91,7 +91,7 @@ struct Recorded {
     decisions: u64,
 }
 
-/// Holds what happens against what was recorded.
+/// Compares events with the record.
 #[derive(Debug, Default)]
 struct Comparison {
     decisions: Decisions,
@@ -128,11 +128,10 @@ impl Observer for Comparison {
     }
 }
 
-/// Feeds the record at `path` to the layers of `stack` and compares every
-/// decision.
+/// Feeds the record at `path` to the layers of `stack` and compares every decision.
 ///
 /// # Errors
-/// The record cannot be read, or is not of this stack.
+/// If the record cannot be read, or is not of this stack.
 pub fn replay_decisions(stack: &Stack, path: &Path) -> Result<Verdict, ReplayError> {
     let mut record = Record::open(path)?;
     record.check_identity(stack)?;
@@ -158,7 +157,7 @@ pub fn replay_decisions(stack: &Stack, path: &Path) -> Result<Verdict, ReplayErr
     })
 }
 
-/// Gives those orders that came before the next request.
+/// Gives the orders recorded before the next request.
 fn give_orders(
     machine: &mut Machine,
     comparison: &mut Comparison,
@@ -174,7 +173,7 @@ fn give_orders(
         };
         let at = Time::from_nanos(order.at_ns);
         machine.advance(at, comparison);
-        // It was carried out when it was recorded; if not now, decisions differ.
+        // A recorded order was carried out. If the layers refuse it now, the decisions differ.
         let _ = machine.order(at, &order.path, order.order(), comparison);
     }
 }
@@ -298,10 +297,10 @@ impl Record {
     }
 }
 
-/// A name that is that of no operation, with escapes in place of what is not printed.
+/// The name of an unknown operation, with escapes for unprintable characters.
 struct NoOperation(String);
 
-/// One row.
+/// Parses one row.
 fn row(batch: &Batch, index: usize) -> Result<(Time, Request, Recorded), NoOperation> {
     let name = batch.text(column::OPERATION, index);
     let operation =

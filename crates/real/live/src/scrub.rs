@@ -1,5 +1,4 @@
-//! Comparing all redundancy with what it should be, a bit at a time, so that
-//! clients are served meanwhile.
+//! Compares all redundancy with the data in small steps, so that clients are served meanwhile.
 
 use crate::control_queue::ControlResponse;
 use crate::world::World;
@@ -8,30 +7,30 @@ use fullstroke_units::{SECTOR_BYTES, Sectors};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// What is compared at once, at least.
+/// Least amount compared at once.
 const STEP: Sectors = Sectors((1 << 20) / SECTOR_BYTES);
-/// How long it rests after a step while clients wait for something.
+/// Pause after a step while clients wait.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A comparison that is under way.
+/// A running comparison.
 #[derive(Debug)]
 pub(crate) struct Scrub {
     on_bytes: bytes::Scrub,
-    /// When it goes on, unless no client waits for anything.
+    /// Time when the comparison continues, or earlier if no client waits.
     rests_until: Instant,
     askers: Vec<Sender<ControlResponse>>,
 }
 
 impl Scrub {
-    /// How much has been compared of a volume so large.
+    /// Returns the compared share of a volume of this capacity.
     pub(crate) fn share(&self, capacity: Sectors) -> f64 {
         self.on_bytes.next.0 as f64 / capacity.0.max(1) as f64
     }
 }
 
 impl World {
-    /// Begins to compare the redundancy, and to mend it if that is wanted. Who
-    /// asks for the same while that is under way waits for the same answer.
+    /// Begins to compare the redundancy, with repair if requested. If the same scrub is running,
+    /// the asker waits for the same answer.
     pub(crate) fn begin_scrub(&mut self, repair: bool, asker: Sender<ControlResponse>) {
         let scrub = self.scrub.get_or_insert_with(|| Scrub {
             on_bytes: bytes::Scrub {
@@ -46,13 +45,13 @@ impl World {
             (false, true) => "a scrub without --repair is under way; ask again when it is done",
             _ => return scrub.askers.push(asker),
         };
-        // Whoever asked may have lost patience.
+        // The asker may have given up.
         let _ = asker.send(ControlResponse::Refused {
             message: other.into(),
         });
     }
 
-    /// Goes on comparing, one step at least and not much longer than `until`.
+    /// Continues the comparison: at least one step, and not much longer than `until`.
     pub(crate) fn scrub_on(&mut self, until: Instant) {
         let Some(mut scrub) = self.scrub.take() else {
             return;
@@ -86,7 +85,7 @@ impl World {
         self.scrub = Some(scrub);
     }
 
-    /// How long comparing rests; `None` if nothing is compared.
+    /// Returns the pause of the comparison; `None` if none is running.
     pub(crate) fn scrub_pause(&self) -> Option<Duration> {
         let scrub = self.scrub.as_ref()?;
         let busy = self.machine.in_flight() > 0;
@@ -94,7 +93,7 @@ impl World {
         Some(if busy { rest } else { Duration::ZERO })
     }
 
-    /// The server ends: whoever waits for a comparison is told so.
+    /// Ends the comparison with the server, and tells the waiting askers.
     pub(crate) fn end_scrub(&mut self) {
         if let Some(scrub) = self.scrub.take() {
             let message = "the server ends before all is compared".into();
@@ -105,19 +104,19 @@ impl World {
 
 fn answer(scrub: &Scrub, answer: &ControlResponse) {
     for asker in &scrub.askers {
-        // Whoever asked may have lost patience.
+        // The asker may have given up.
         let _ = asker.send(answer.clone());
     }
 }
 
-/// What was found, for people.
+/// Returns the result, for people.
 fn verdict(scrub: &bytes::Scrub, impaired: bool) -> ControlResponse {
     let Comparison {
         compared_sectors,
         mismatched_sectors,
         first,
     } = &scrub.found;
-    // What lacks a member cannot be told from what protects it.
+    // Parity that lacks a drive cannot be told from the parity that protects the drive's data.
     let left_out = if scrub.mend && impaired {
         "; parity that lacks a drive was left as it is: repair again when all drives are filled"
     } else {

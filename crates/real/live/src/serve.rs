@@ -1,4 +1,4 @@
-//! From stacks and options to a server, and what it leaves behind.
+//! From stacks and options to a server, and to its summary.
 
 use crate::clock::Pace;
 use crate::control::ControlSocket;
@@ -22,104 +22,102 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How stacks are served.
+/// Options of the service.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// Where clients connect.
+    /// Addresses for clients.
     pub listen: Vec<Listen>,
-    /// The folder in which the bytes are kept; in memory unless given. With
-    /// several stacks, each has a folder of its name within.
+    /// Folder for the data; default: in memory. With several stacks, each has a folder of its name
+    /// within.
     pub store: Option<PathBuf>,
-    /// How the world's time passes.
+    /// Pace of the world's time.
     pub pace: Pace,
-    /// Where the run is recorded.
+    /// File for the record of the run.
     pub record: Option<PathBuf>,
-    /// Where Prometheus finds its numbers.
+    /// Address for Prometheus.
     pub metrics: Option<SocketAddr>,
-    /// Where questions and orders are taken.
+    /// Control socket.
     pub control: Option<PathBuf>,
-    /// The permissions of unix sockets on which clients connect.
+    /// Permissions of unix sockets for clients.
     pub socket_mode: u32,
-    /// Who may come in over TCP, and how connections are encrypted.
+    /// Admission over TCP, and encryption of connections.
     pub admission: AdmissionOptions,
-    /// Let the thread that keeps the model's time run before all others of this host
-    /// (niceness -20), where that is permitted.
+    /// True to run the thread of the model's time before all others of this host (niceness -20), if
+    /// permitted.
     pub raises_priority: bool,
-    /// Refuse whatever would change the bytes.
+    /// True to refuse all changes of the data.
     pub read_only: bool,
-    /// Open a store of which member files are missing, if the layout survives
-    /// it.
+    /// True to open a store with missing member files, if the layout permits.
     pub allow_degraded: bool,
 }
 
-/// A server that is ready for clients.
+/// Description of a server ready for clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Serving {
-    /// Where clients connect, as NBD URIs without an export's name.
+    /// Addresses for clients, as NBD URIs without an export's name.
     pub uris: Vec<String>,
-    /// The exports' names.
+    /// Names of the exports.
     pub exports: Vec<String>,
-    /// Where questions and orders are taken.
+    /// Control socket.
     pub control: Option<PathBuf>,
-    /// Where Prometheus finds its numbers.
+    /// Address for Prometheus.
     pub metrics: Option<String>,
-    /// What opening the bytes brought to light, for people.
+    /// Findings while the data were opened, for people.
     pub notes: Vec<String>,
-    /// The niceness that the server has given to its thread; nothing if it was not
-    /// asked to, or may not.
+    /// Niceness of the server's thread; `None` if not requested or not permitted.
     pub niceness: Option<i32>,
 }
 
-/// What a server leaves behind.
+/// Summary of a server at its end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Since the server began, outside of the world.
+    /// Real time since the server began, in s.
     pub uptime_s: f64,
-    /// The exports at the end.
+    /// Exports at the end.
     pub exports: Vec<ExportStatus>,
-    /// Rows of the record.
+    /// Number of rows of the record.
     pub recorded_requests: Option<u64>,
 }
 
-/// Why stacks cannot be served, or a server ended.
+/// Reason why stacks cannot be served, or why a server ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// A stack's.
+    /// An error of a stack.
     #[error(transparent)]
     Stack(#[from] StackError),
-    /// A store's.
+    /// An error of a store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The record's.
+    /// An error of the record.
     #[error(transparent)]
     Record(#[from] TableError),
-    /// The record's, at the end.
+    /// An error at the end of the record.
     #[error(transparent)]
     RecordEnd(#[from] RecordError),
-    /// Several at once.
+    /// Several errors at once.
     #[error("{0}; {1}")]
     Both(Box<ServeError>, Box<ServeError>),
-    /// A certificate's or a key's.
+    /// An error of a certificate or key.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// An export's.
+    /// An error of an export.
     #[error(transparent)]
     Export(#[from] ExportError),
-    /// A place to listen on, or anything else that the host refuses.
+    /// An address to listen at, or any other refusal of the host.
     #[error("{what}: {source}")]
     Host {
-        /// What was tried.
+        /// Name of the failed step.
         what: String,
-        /// Why it failed.
+        /// Error of the host.
         source: io::Error,
     },
-    /// Options that exclude each other.
+    /// Contradictory options.
     #[error("{0}")]
     Options(String),
 }
 
 impl ServeError {
-    /// An error that comes behind others.
+    /// Adds an error behind an earlier one.
     fn also(first: Option<ServeError>, next: ServeError) -> Option<ServeError> {
         Some(match first {
             None => next,
@@ -133,13 +131,13 @@ impl ServeError {
     }
 }
 
-/// Serves `stacks` until SIGTERM or SIGINT: then no request is begun any more,
-/// those under way are finished and answered, the bytes are made durable, and
-/// the record is put in its place. `ready` is told when clients may come.
+/// Serves `stacks` until SIGTERM or SIGINT. Then no request is begun, requests in flight are
+/// finished and answered, the data are made durable, and the record is moved to its place. `ready`
+/// is called when clients may connect.
 ///
 /// # Errors
-/// What cannot be opened is told before anything is served. A server that is
-/// running ends with an error only if the host takes away what it stands on.
+/// A file or address that cannot be opened is reported before the service starts. A running server
+/// ends with an error only if the host takes away a resource.
 pub fn serve(
     stacks: &[Stack],
     options: &ServeOptions,
@@ -205,6 +203,8 @@ pub fn serve(
         niceness,
     });
     let ran = server.run();
+    // Ended before the sockets are dropped: a drop joins threads, which could wait up to 30 s for
+    // an answer.
     server.control.close();
     server
         .worlds
@@ -216,8 +216,8 @@ pub fn serve(
     finished
 }
 
-/// Makes all bytes durable and puts the record in its place. Each is tried
-/// whatever becomes of the others.
+/// Makes all data durable and moves the record to its place. Each step is tried even if others
+/// fail.
 fn finish(server: Server) -> Result<Summary, ServeError> {
     let exports = server.status().exports;
     let uptime_s = server.began.elapsed().as_secs_f64();
@@ -280,7 +280,7 @@ fn listeners(options: &ServeOptions) -> Result<Vec<Listener>, ServeError> {
     Ok(listeners)
 }
 
-/// The layers and bytes of one stack.
+/// Opens the layers and data of one stack.
 fn world(
     stack: &Stack,
     stacks: usize,
@@ -342,7 +342,7 @@ fn export(stack: &Stack, world: &World, options: &ServeOptions) -> Export {
     export
 }
 
-/// What opening the bytes brought to light.
+/// Returns the findings while the data were opened.
 fn describe(report: &OpenReport) -> impl Iterator<Item = String> {
     let mended = (!report.clean).then(|| {
         format!(

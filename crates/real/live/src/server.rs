@@ -1,4 +1,4 @@
-//! The loop that serves: clients above, worlds below, one thread.
+//! The loop of the server: clients above, worlds below, one thread.
 
 use crate::budget::Budget;
 use crate::client::Client;
@@ -20,7 +20,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Keys of what is polled; those of clients have the highest bit.
+/// Keys of the polled descriptors; keys of clients have the highest bit.
 const SIGNALS: u64 = 0;
 const CONTROL: u64 = 1;
 const DURABLE: u64 = 2;
@@ -28,41 +28,39 @@ const MARKED: u64 = 3;
 pub(crate) const FIRST_LISTENER: u64 = 16;
 const CLIENT: u64 = 1 << 63;
 
-/// The niceness of a thread that keeps the model's time: before all others.
+/// Niceness of the thread of the model's time: before all others.
 const NICENESS: i32 = -20;
-/// How long the loop sleeps if nothing happens.
+/// Longest sleep of the loop.
 const IDLE_POLL: Duration = Duration::from_secs(1);
-/// How long a client may take to read its last answers when the server ends.
+/// Time for clients to read their last answers when the server ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often it looks whether all is done then.
+/// Interval of the checks for the end.
 const SHUTDOWN_POLL: Duration = Duration::from_millis(1);
-/// What was begun is finished for so long at the world's pace when the server
-/// ends; then without waiting.
+/// Time at the end in which requests in flight are finished at the world's pace; then without
+/// waiting.
 const DRAIN: Duration = Duration::from_secs(10);
-/// How long worlds may go on without a look at the sockets, if nothing is
-/// waited for.
+/// Longest time of the worlds without a check of the sockets, if nothing is waited for.
 const TIME_SLICE: Duration = Duration::from_micros(500);
-/// Events between two looks at the host's clock.
+/// Number of events between two reads of the host's clock.
 const EVENTS: usize = 16;
-/// Until it is tried again to accept, if the host refuses.
+/// Pause before the next accept, if the host refuses.
 pub(crate) const RETRY: Duration = Duration::from_millis(100);
 
-/// Sleeps of this thread are to end when they should, and to be followed by a turn at
-/// once if the thread's priority may be raised: whoever waits for the model's time
-/// should not wait for the host's other work. Answers the niceness that the thread has
-/// got, if the host allows that.
+/// Makes sleeps of this thread end on time. If requested, also raises the thread's priority so that
+/// the thread runs at once. The reason is that clients of the model's time should not wait for
+/// other work of the host. Returns the new niceness, if permitted by the host.
 pub(crate) fn ask_for_punctuality(pace: Pace, raises_priority: bool) -> Option<i32> {
     if pace == Pace::Immediate {
         return None;
     }
-    // Without, sleeps end up to 50 us late (timer_slack_ns in proc(5)).
+    // By default sleeps end up to 50 us late (timer_slack_ns in proc(5)).
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    // On Linux, the process of nobody is this thread.
+    // On Linux, process 0 (`None`) means this thread.
     let raised = || rustix::process::setpriority_process(None, NICENESS).is_ok();
     (raises_priority && raised()).then_some(NICENESS)
 }
 
-/// A server that is set up.
+/// A configured server.
 pub(crate) struct Server {
     pub(crate) worlds: Vec<World>,
     pub(crate) clock: Clock,
@@ -73,35 +71,34 @@ pub(crate) struct Server {
     pub(crate) exports: Arc<Exports>,
     pub(crate) poll: Poll,
     pub(crate) listeners: Vec<Listener>,
-    /// Listeners rest while the host refuses, and are tried again then.
+    /// Time when listeners are tried again after a refusal of the host.
     pub(crate) accept_at: Option<Instant>,
-    /// Who may come in over TCP, and how connections are encrypted.
+    /// Admission over TCP, and encryption of connections.
     pub(crate) admission: Admission,
-    /// Clients of whom something was decrypted and not taken.
+    /// Clients with decrypted but unread data.
     pub(crate) unread: Vec<u32>,
-    /// Connections at a time.
+    /// Largest number of connections.
     pub(crate) clients_max: u64,
     pub(crate) clients: Vec<Option<Client>>,
     pub(crate) generations: Vec<u32>,
     pub(crate) free: Vec<u32>,
     pub(crate) clients_so_far: u32,
-    /// Clients with something to send, or that have just changed.
+    /// Clients with output to send, or with a recent change.
     pub(crate) touched: Vec<u32>,
     pub(crate) budget: Budget,
-    /// A request has ended, or memory was given back: who is queued may be
-    /// admitted.
+    /// True if a request has ended or memory was freed, so that queued clients may be admitted.
     pub(crate) may_admit: bool,
     signals: UnixStream,
     syncer: Syncer<SyncJob>,
     sync_queues: Vec<SyncQueue>,
-    /// Beside the other, which may be at work on gigabytes.
+    /// A second thread, because the first may be busy with gigabytes.
     marker: Syncer<MarkJob>,
     marks: Vec<Marks>,
     answered: Vec<(usize, Ended)>,
     tidy_at: Duration,
     sweep_at: Duration,
     pub(crate) stopping: Option<Instant>,
-    /// What is under way is finished without waiting for the world's time.
+    /// True if requests in flight are finished without waiting for the world's time.
     hurrying: bool,
 }
 
@@ -163,7 +160,7 @@ impl Server {
         })
     }
 
-    /// Serves until a signal says stop, and everything that was begun is done.
+    /// Serves until a signal, and until all begun work is done.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut ready = Vec::new();
         while !self.is_over() {
@@ -197,7 +194,7 @@ impl Server {
         idle && (self.clients_now == 0 || since.elapsed() >= SHUTDOWN_TIMEOUT)
     }
 
-    /// How long to wait for the next event.
+    /// Returns the time to wait for the next event.
     fn poll_timeout(&self) -> Duration {
         let due = self
             .worlds
@@ -230,12 +227,12 @@ impl Server {
         }
     }
 
-    /// Whether the world's time is waited for.
+    /// Returns true if the loop waits for the world's time.
     fn waits(&self) -> bool {
         self.pace != Pace::Immediate && !self.hurrying
     }
 
-    /// The world's time for what arrives now.
+    /// Returns the world's time for a request arriving now.
     pub(crate) fn now(&self, world: usize) -> Time {
         match self.pace {
             Pace::Times(_) => self.clock.now(),
@@ -243,7 +240,7 @@ impl Server {
         }
     }
 
-    /// Lets the worlds go on to the present, and answers what has finished.
+    /// Advances the worlds to the present, and answers finished requests.
     fn go_on(&mut self) {
         self.hurrying |= self.stopping.is_some_and(|since| since.elapsed() >= DRAIN);
         let waits = self.waits();
@@ -258,13 +255,13 @@ impl Server {
             }
             world.signals.tell();
             world.tell_dropped();
-            // Answering ends no request: the room goes back as it was.
+            // Answering ends no request, so the vector can be put back.
             let mut ended = std::mem::take(&mut world.watch.ended);
             self.may_admit |= !ended.is_empty();
             for one in ended.drain(..) {
                 self.answer(index, one);
             }
-            // Unless parts of requests were followed by others that have ended.
+            // Unless parts of requests were followed by others, which have ended.
             let world = &mut self.worlds[index];
             if world.watch.ended.is_empty() {
                 world.watch.ended = ended;
@@ -274,12 +271,12 @@ impl Server {
         }
     }
 
-    /// Goes on with what takes long on the bytes.
+    /// Continues slow work on the data.
     fn work_on(&mut self, index: usize, until: Instant) {
         while !self.worlds[index].slow.is_empty() {
             let (clients, hurrying) = (&mut self.clients, self.hurrying);
             let wanted = |ticket: &Ticket| {
-                // A trim need not do anything.
+                // A trim may be skipped.
                 let may_be_left = hurrying && ticket.request.command == Command::Trim;
                 !may_be_left && client_of(clients, ticket.client).is_some()
             };
@@ -294,8 +291,8 @@ impl Server {
         self.worlds[index].scrub_on(until);
     }
 
-    /// Now and then, when the host's disks are idle: mends and forgets what
-    /// would be mended when the bytes are opened again.
+    /// From time to time, when the host's disks are idle: does repairs now, instead of at the next
+    /// opening of the data.
     fn tidy(&mut self) {
         let now = self.began.elapsed();
         if now < self.tidy_at {
@@ -308,18 +305,18 @@ impl Server {
             }
             match self.worlds[index].store.tidy(now) {
                 Ok(Tidy::Sync) => self.begin_sync(index),
-                // Half of the time is the clients'.
+                // Half of the time belongs to the clients.
                 Ok(Tidy::Again) => {
                     let ended = self.began.elapsed();
                     self.tidy_at = ended + (ended - now);
                 }
-                // What the host refuses now, it may allow later.
+                // The host may permit later a step that it refuses now.
                 Ok(Tidy::Done | Tidy::At(_)) | Err(_) => {}
             }
         }
     }
 
-    /// Carries a finished request out on the bytes and answers it.
+    /// Carries out a finished request on the data and answers it.
     fn answer(&mut self, index: usize, ended: Ended) {
         let world = &mut self.worlds[index];
         let wanted = world
@@ -344,7 +341,7 @@ impl Server {
         self.change(index, ended, ticket);
     }
 
-    /// Carries out what may change bytes, and answers it.
+    /// Carries out a request that may change data, and answers it.
     fn change(&mut self, index: usize, ended: Ended, mut ticket: Ticket) {
         let world = &mut self.worlds[index];
         let status = ended.finished.completion.status;
@@ -355,7 +352,7 @@ impl Server {
         self.reply(index, ended, ticket, carried);
     }
 
-    /// Has marks made durable that were announced, elsewhere and one job at a time.
+    /// Makes announced marks durable in another thread, one job at a time.
     fn begin_marking(&mut self, index: usize) {
         if self.marks[index].running {
             return;
@@ -366,11 +363,11 @@ impl Server {
         }
     }
 
-    /// Marks are durable: the changes that waited for them are carried out, in
-    /// their order, up to one that waits for more.
+    /// Handles durable marks. The waiting changes are carried out in order. The first change
+    /// without a durable mark ends this.
     fn end_marking(&mut self, index: usize, marked: Marked) {
         self.marks[index].running = false;
-        // A store that stopped says so to every request.
+        // A stopped store reports this to every request.
         let _ = self.worlds[index].store.note_marked(marked);
         while let Some(Waiting { ended, ticket }) = self.marks[index].waiting.pop_front() {
             if !self.worlds[index].announce(&ticket.request) {
@@ -381,7 +378,7 @@ impl Server {
             }
             let answered = self.answered.len();
             self.change(index, ended, ticket);
-            // How long the host's disks take is no lateness of the world's.
+            // The delay of the host's disks is no lateness of the world.
             for (index, ended) in self.answered.split_off(answered) {
                 self.worlds[index].answered(&ended, 0);
             }
@@ -393,7 +390,7 @@ impl Server {
     fn answer_read(&mut self, index: usize, ended: Ended, mut ticket: Ticket) {
         let world = &mut self.worlds[index];
         let mut failure = None;
-        // Nobody else reads what a client that has gone asked for.
+        // The data of a read are of no use if its client has left.
         if let Some(client) = client_of(&mut self.clients, ticket.client) {
             let request = ticket.request;
             client.connection.reply_read(&request, |into| {
@@ -408,7 +405,7 @@ impl Server {
         self.touch(ticket.client);
     }
 
-    /// Answers a request that brings no data back.
+    /// Answers a request without data.
     fn reply(&mut self, index: usize, ended: Ended, mut ticket: Ticket, carried: Carried) {
         if matches!(carried, Carried::DoneWhenDurable) {
             ticket.payload = Vec::new();
@@ -435,7 +432,7 @@ impl Server {
         self.touch(ticket.client);
     }
 
-    /// Clients that only keep others out are sent away, and listeners that the host refused are tried again.
+    /// Disconnects idle clients, and retries listeners after a refusal of the host.
     fn sweep(&mut self) {
         if self.accept_at.is_some_and(|at| at <= Instant::now()) {
             self.listen(true);
@@ -480,7 +477,7 @@ impl Server {
             }
             let world = &mut self.worlds[index];
             world.count(&ticket, &ended, result.is_err());
-            // How long the host's disks take is no lateness of the world's.
+            // The delay of the host's disks is no lateness of the world.
             world.answered(&ended, 0);
             self.touch(ticket.client);
         }
@@ -489,7 +486,7 @@ impl Server {
         }
     }
 
-    /// The client has something to send, or may take more.
+    /// Marks a client with output to send, or with room for more.
     pub(crate) fn touch(&mut self, id: ClientId) {
         if let Some(client) = client_of(&mut self.clients, id)
             && !client.unsent
@@ -499,7 +496,7 @@ impl Server {
         }
     }
 
-    /// Sends all answers, and notes how late they were.
+    /// Sends all answers, and records their lateness.
     fn send(&mut self) {
         while let Some(place) = self.touched.pop() {
             self.send_to(place);
@@ -544,7 +541,7 @@ impl Server {
         }
     }
 
-    /// The first signal ends the server, another one makes haste.
+    /// The first signal ends the server; a second one skips the waiting.
     fn read_signals(&mut self) {
         let mut signals = [0; 16];
         let count = self.signals.read(&mut signals).unwrap_or(0);
@@ -552,7 +549,7 @@ impl Server {
         self.stop();
     }
 
-    /// Nothing more is begun; what was begun is finished.
+    /// Begins no more requests, and finishes those in flight.
     fn stop(&mut self) {
         if self.stopping.is_some() {
             return;
@@ -569,8 +566,8 @@ impl Server {
     }
 }
 
-/// Lets a world go on without waiting until nothing is left to do in it, or it
-/// is time to look at the sockets.
+/// Advances a world without waiting, until nothing is left to do, or until the sockets must be
+/// checked.
 fn hurry(world: &mut World, until: Instant) {
     while world.has_to_hurry() || world.has_signals() {
         for _ in 0..EVENTS {
@@ -586,12 +583,12 @@ fn hurry(world: &mut World, until: Instant) {
     }
 }
 
-/// The key by which a client's socket is polled; no two clients share one.
+/// Returns the key of a client's socket; no two clients share one.
 pub(crate) fn client_key(id: ClientId) -> u64 {
     CLIENT | u64::from(id.generation & 0x7FFF_FFFF) << 32 | u64::from(id.place)
 }
 
-/// The client of that id, unless it has gone.
+/// Returns the client with this id; `None` after the client has left.
 pub(crate) fn client_of(clients: &mut [Option<Client>], id: ClientId) -> Option<&mut Client> {
     clients
         .get_mut(id.place as usize)?

@@ -1,9 +1,9 @@
-//! What opportunities say to clients, kept until somebody asks for it.
+//! Signals of opportunities to clients, kept until a client asks.
 //!
-//! Clients that give a name are hosts: dirty data without an address is asked of one of
-//! them at a time, in turn, as in a simulation (*Pro-active storage systems*, 2012, section
-//! 5.5). What a client writes is not known to be for a signal, unless it says so as it asks
-//! again: who has written less than it was asked for is passed over in the next round.
+//! Clients with a name are hosts. Dirty data without an address are requested from one host at a
+//! time, in turn, as in a simulation (*Pro-active storage systems*, 2012, section 5.5). A write
+//! does not show if it answers a signal. So a host reports the number of written sectors with the
+//! next question. A host that wrote less than requested is passed over in the next round.
 
 use crate::control_queue::ControlResponse;
 use fullstroke_contract::{Extent, Signal};
@@ -13,38 +13,38 @@ use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// Signals that are kept for who asks late.
+/// Number of signals kept for late clients.
 const KEPT: usize = 4096;
-/// Those who wait at a time.
+/// Largest number of waiting clients.
 const LISTENERS_MAX: usize = 64;
-/// Who waits in vain for so long is told that there was nothing.
+/// Time after which a waiting client is told that there was no signal.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A host that has not asked for so long is not there.
+/// Silence after which a host counts as absent.
 const AWAY: Duration = Duration::from_secs(15);
 
 /// PUSH or PULL, in sectors of the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "signal", deny_unknown_fields)]
 pub enum Said {
-    /// Write back what is dirty: of these addresses, or any so many sectors.
+    /// Write back dirty data: of these addresses, or of any addresses.
     Pull {
-        /// Where it begins; nowhere in particular without.
+        /// First sector; `None` for any addresses.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         start: Option<u64>,
-        /// How much.
+        /// Number of sectors.
         sectors: u64,
     },
-    /// This is worth having now.
+    /// Fetch this range, which is worth having now.
     Push {
-        /// Where it begins.
+        /// First sector.
         start: u64,
-        /// How much.
+        /// Number of sectors.
         sectors: u64,
     },
 }
 
 impl Said {
-    /// The sectors of a PULL without an address.
+    /// Returns the sectors of a PULL without an address; otherwise 0.
     pub fn of_any(&self) -> u64 {
         match self {
             Said::Pull {
@@ -55,7 +55,7 @@ impl Said {
         }
     }
 
-    /// A signal that is meant for clients.
+    /// Returns a signal for clients; `None` for other signals.
     pub(crate) fn of(signal: Signal) -> Option<Said> {
         match signal {
             Signal::Pull {
@@ -88,19 +88,19 @@ struct Listener {
     until: Instant,
 }
 
-/// A client that has a name.
+/// A client with a name.
 struct Host {
     id: u64,
     name: String,
-    /// When it asked last.
+    /// Time of the last question.
     asked: Instant,
-    /// Sectors of any that the last answer to it pulled.
+    /// Sectors without an address requested by the last answer.
     pulled: u64,
-    /// Of these it had less, and has not been passed over since.
+    /// True if the host wrote less, and has not been passed over since.
     lacked: bool,
 }
 
-/// A signal, and the host that it is for, if it is for one.
+/// A signal, with its host if meant for one.
 #[derive(Clone, Copy)]
 struct Kept {
     said: Said,
@@ -113,14 +113,14 @@ impl Kept {
     }
 }
 
-/// The last signals of an export, by their numbers from 0, and who waits for more.
+/// The last signals of an export, by their numbers from 0, and the waiting clients.
 #[derive(Default)]
 pub(crate) struct Signals {
     kept: VecDeque<Kept>,
-    /// The number of the next.
+    /// Number of the next signal.
     next: u64,
     listeners: Vec<Listener>,
-    /// In the order in which they are asked.
+    /// Hosts in the order of their turns.
     hosts: VecDeque<Host>,
     next_host: u64,
 }
@@ -140,7 +140,7 @@ impl Signals {
         self.next += 1;
     }
 
-    /// The next of the hosts that are there. Once each is passed over, they are asked again.
+    /// Returns the next of the present hosts. If each host was passed over, the turn begins anew.
     fn whose_turn(&mut self, now: Instant) -> Option<u64> {
         self.hosts
             .retain(|host| now.saturating_duration_since(host.asked) < AWAY);
@@ -154,8 +154,8 @@ impl Signals {
         None
     }
 
-    /// The number of the host of this name, which is there, and has written so many sectors of
-    /// what it was asked for.
+    /// Returns the number of the host of this name, and records its presence and its written
+    /// sectors.
     fn host(&mut self, name: String, wrote: Option<u64>) -> u64 {
         let asked = Instant::now();
         if let Some(host) = self.hosts.iter_mut().find(|host| host.name == name) {
@@ -175,9 +175,9 @@ impl Signals {
         self.next_host
     }
 
-    /// Has `asker` told all from number `after` on that is for `host`, as soon as there is
-    /// one; from now on, without a number; what is for anybody, without a name. With that a
-    /// host may say what it has written for the signals of the answer before.
+    /// Registers `asker` for the signals from number `after` on, as soon as there is one. Without a
+    /// number, only new signals count. Without a name, the signals of all hosts count. A host may
+    /// also report the sectors written for the last answer.
     pub(crate) fn listen(
         &mut self,
         after: Option<u64>,
@@ -199,12 +199,12 @@ impl Signals {
         });
     }
 
-    /// Nothing is said any more: those who wait need not.
+    /// Ends the signals, and releases the waiting clients.
     pub(crate) fn end(&mut self) {
         self.listeners.clear();
     }
 
-    /// Tells those who wait what has been said since, or that nothing was.
+    /// Sends the waiting clients their new signals, or the message that there were none.
     pub(crate) fn tell(&mut self) {
         if self.listeners.is_empty() {
             return;
@@ -227,7 +227,7 @@ impl Signals {
             if let Some(host) = hosts.iter_mut().find(|host| Some(host.id) == listener.host) {
                 host.pulled = signals.iter().map(Said::of_any).sum();
             }
-            // Whoever asked may have gone.
+            // The asker may have left.
             let _ = listener.asker.send(ControlResponse::Signals {
                 next,
                 missed,
@@ -276,7 +276,7 @@ mod tests {
             answers.try_recv().unwrap(),
             heard(next, 3, (3..KEPT as u64 + 3).collect())
         );
-        // A number that nobody was told is the next.
+        // A number beyond the last signal means the next signal.
         signals.listen(Some(u64::MAX), None, sender);
         signals.say(pull(7));
         signals.tell();
@@ -327,7 +327,7 @@ mod tests {
             Some(vec![pull(3), push])
         );
         assert_eq!(ask(&mut signals, None, 3), Some(vec![pull(4), push]));
-        // Who is not there any more is not asked.
+        // An absent host is not asked.
         let away = Instant::now().checked_sub(AWAY).unwrap();
         signals
             .hosts
@@ -341,7 +341,7 @@ mod tests {
             ask(&mut signals, Some("three"), 5),
             Some(vec![pull(5), pull(6)])
         );
-        // What is for another does not wake who waits.
+        // A signal for another host does not wake this one.
         assert_eq!(ask(&mut signals, Some("one"), 7), None);
         signals.say(pull(7));
         signals.tell();
@@ -378,14 +378,15 @@ mod tests {
             for (index, host) in ["full", "empty", "silent"].into_iter().enumerate() {
                 let got: u64 = asked(&mut signals, round, host, wrote[index]);
                 sums[index] += got / 8;
-                // One has all that is asked for, one nothing, and one does not say.
+                // The first host writes all requested data, the second nothing, and the third does
+                // not report.
                 wrote[index] = [Some(got), Some(0), None][index];
                 signals.end();
             }
         }
         // Full and silent in each round, empty in every other: two fifths, and one.
         assert_eq!(sums, [48, 24, 48]);
-        // Where nobody has anything, somebody is asked all the same.
+        // If no host has dirty data, one is asked nevertheless.
         for host in ["full", "empty", "silent"] {
             signals
                 .hosts

@@ -1,71 +1,68 @@
-//! How a server is.
+//! The status of a server.
 
 use crate::lateness::LatenessSummary;
 use crate::totals::DriveTotals;
 use fullstroke_contract::{MemberState, Operation};
 use serde::{Deserialize, Serialize};
 
-/// A running server.
+/// Status of a running server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Of the server's program.
+    /// Version of the server's program.
     pub version: String,
-    /// Since the server began, outside of the world.
+    /// Real time since the server began, in s.
     pub uptime_s: f64,
-    /// How many times as fast as outside the world's time passes; `None` if
-    /// nothing is waited for.
+    /// Speed of the world's time relative to real time; `None` if nothing is waited for.
     pub speed: Option<f64>,
-    /// Clients that are connected.
+    /// Number of connected clients.
     pub clients: u64,
-    /// The exports, in the order of the command line.
+    /// Exports, in the order of the command line.
     pub exports: Vec<ExportStatus>,
 }
 
-/// One export.
+/// Status of one export.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExportStatus {
-    /// Its name.
+    /// Name of the export.
     pub name: String,
-    /// The layouts, from the top: `raid5 of 5`.
+    /// Layouts, from the top: `raid5 of 5`.
     pub layout: String,
-    /// Bytes that clients can address.
+    /// Size for clients in bytes.
     pub usable_bytes: u64,
-    /// The world's time.
+    /// World's time in ns.
     pub world_ns: u64,
-    /// Requests that have arrived.
+    /// Number of arrived requests.
     pub requests: u64,
-    /// Requests that were not answered.
+    /// Number of unanswered requests.
     pub in_flight: u64,
-    /// What clients have asked for.
+    /// Requests of clients by kind.
     pub operations: Operations,
-    /// How late the host answered, in time outside of the world: a world that
-    /// runs ten times as fast sees ten times as much.
+    /// Lateness of the host's answers, in real time. A world at ten times the speed sees ten times
+    /// as much.
     pub lateness: LatenessSummary,
-    /// What of the data is safe.
+    /// Safety of the data.
     #[serde(default)]
     pub health: Health,
-    /// How much of the redundancy has been compared, while `scrub` is under way.
+    /// Compared share of the redundancy, while `scrub` is running.
     #[serde(default)]
     pub scrubbed_share: Option<f64>,
-    /// The drives, in the order of the stack.
+    /// Drives, in the order of the stack.
     pub drives: Vec<DriveStatus>,
 }
 
-/// Whether a volume has its data, and its redundancy.
+/// State of a volume's data and redundancy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Health {
-    /// The volume's.
+    /// State of the volume.
     pub state: VolumeState,
-    /// Whether data was given up, some of which was not written since or once
-    /// was not.
+    /// True if data were given up, of which some was not written since, or was not at some time.
     pub data_lost: bool,
-    /// The rebuilds that go on.
+    /// Running rebuilds.
     pub rebuilds: Vec<RebuildStatus>,
-    /// What is still compared after the last server was killed; `None` once all
-    /// is.
+    /// Comparison after the last server was killed; `None` at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparing: Option<ComparingStatus>,
-    /// Of each volume that has gears.
+    /// Gears of the volumes with gears.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gears: Vec<GearStatus>,
 }
@@ -73,55 +70,54 @@ pub struct Health {
 /// The gear of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GearStatus {
-    /// The volume's name: empty for the outermost, or as members are called.
+    /// Name of the volume: empty for the outermost, or the name as a member.
     pub volume: String,
     /// `high`, `falling`, `low` or `rising`.
     pub gear: String,
-    /// How often it has begun to shift since the server began.
+    /// Number of shifts begun since the server started.
     pub shifts: u64,
 }
 
-/// Redundancy that is compared with the data behind, after the last server was
-/// killed. Nothing there can be computed from the other members until then.
+/// Redundancy being compared with the data in the background, after the last server was killed.
+/// Until then, data there cannot be computed from the other members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparingStatus {
-    /// Bytes of addresses of which the redundancy was not compared yet.
+    /// Bytes of addresses whose redundancy was not compared yet.
     pub left_bytes: u64,
-    /// Such bytes when the server began.
+    /// Bytes to compare when the server began.
     pub of_bytes: u64,
 }
 
-/// The state of a volume, the best first.
+/// State of a volume, the best first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VolumeState {
-    /// All members are there.
+    /// All members are present.
     #[default]
     Whole,
     /// Members are being filled, and none has failed.
     Rebuilding,
-    /// A member has failed, no data has.
+    /// A member has failed, but no data are lost.
     Degraded,
     /// More members are lost than the redundancy covers.
     Failed,
 }
 
-/// The rebuild of a member.
+/// Rebuild of a member.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RebuildStatus {
-    /// Its name: `3`, or `1.0` where volumes nest.
+    /// Name of the member: `3`, or `1.0` in nested volumes.
     pub member: String,
-    /// How much of it is filled.
+    /// Filled share.
     pub share: f64,
-    /// How fast it was filled lately, in 10^6 bytes a second of the world's
-    /// time.
+    /// Recent speed, in 10^6 bytes per second of the world's time.
     pub mb_per_s: Option<f64>,
-    /// How long the rest takes at that speed, in the world.
+    /// Remaining time at this speed, in s of the world's time.
     pub left_s: Option<f64>,
 }
 
 impl VolumeState {
-    /// All of them.
+    /// All states.
     pub const ALL: [VolumeState; 4] = [
         VolumeState::Whole,
         VolumeState::Rebuilding,
@@ -129,7 +125,7 @@ impl VolumeState {
         VolumeState::Failed,
     ];
 
-    /// Its name in messages.
+    /// Returns the name of the state in messages.
     pub const fn name(self) -> &'static str {
         match self {
             VolumeState::Whole => "whole",
@@ -141,7 +137,7 @@ impl VolumeState {
 }
 
 impl Health {
-    /// For people: `degraded, data lost`.
+    /// Returns the text for people: `degraded, data lost`.
     pub fn words(&self) -> String {
         let lost = if self.data_lost { ", data lost" } else { "" };
         format!("{}{lost}", self.state.name())
@@ -149,7 +145,7 @@ impl Health {
 }
 
 impl GearStatus {
-    /// For people: `low gear, 3 shifts`.
+    /// Returns the text for people: `low gear, 3 shifts`.
     pub fn words(&self) -> String {
         let volume = if self.volume.is_empty() {
             String::new()
@@ -162,7 +158,7 @@ impl GearStatus {
 }
 
 impl ComparingStatus {
-    /// For people: `comparing redundancy after a kill: 37.5 %, 40 MiB left`.
+    /// Returns the text for people: `comparing redundancy after a kill: 37.5 %, 40 MiB left`.
     pub fn words(&self) -> String {
         let done = self.of_bytes.saturating_sub(self.left_bytes);
         let percent = 100.0 * done as f64 / self.of_bytes.max(1) as f64;
@@ -172,7 +168,7 @@ impl ComparingStatus {
 }
 
 impl RebuildStatus {
-    /// For people: `2: 41.3 %, 204.100 MB/s, 19.2 h left`.
+    /// Returns the text for people: `2: 41.3 %, 204.100 MB/s, 19.2 h left`.
     pub fn words(&self) -> String {
         let speed = self
             .mb_per_s
@@ -184,7 +180,7 @@ impl RebuildStatus {
     }
 }
 
-/// A span of time in the unit that suits it.
+/// Returns a span of time in a suitable unit.
 fn span(seconds: f64) -> String {
     match seconds {
         _ if seconds < 100.0 => format!("{seconds:.0} s"),
@@ -193,29 +189,29 @@ fn span(seconds: f64) -> String {
     }
 }
 
-/// One kind of requests, or all of them.
+/// Counters of one kind of requests, or of all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OperationStatus {
-    /// Answered requests, failed ones included.
+    /// Number of answered requests, including failed ones.
     pub requests: u64,
-    /// Bytes of those that did not fail.
+    /// Bytes of the successful requests.
     pub bytes: u64,
-    /// Requests that failed.
+    /// Number of failed requests.
     pub errors: u64,
-    /// The sum of the response times in the world of those that did not fail.
+    /// Sum of the response times of the successful requests, in s of the world's time.
     pub response_s: f64,
-    /// These requests by response time: how many took at most
-    /// [`RESPONSE_BUCKETS_S`](crate::RESPONSE_BUCKETS_S), each bucket
-    /// without those of the one before; the last entry counts all longer ones.
+    /// Number of these requests by response time. Each bucket counts the requests up to its entry
+    /// in [`RESPONSE_BUCKETS_S`](crate::RESPONSE_BUCKETS_S), without those of the bucket before.
+    /// The last entry counts all longer ones.
     pub buckets: Vec<u64>,
 }
 
-/// What clients have asked for, by kind.
+/// Requests of clients, by kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Operations {
     /// Reads.
     pub read: OperationStatus,
-    /// Writes, of zeroes as well.
+    /// Writes, including zeroes.
     pub write: OperationStatus,
     /// Flushes.
     pub flush: OperationStatus,
@@ -223,27 +219,27 @@ pub struct Operations {
     pub discard: OperationStatus,
 }
 
-/// The state of a drive.
+/// State of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriveState {
-    /// It answers, and holds what it should.
+    /// The drive answers, and holds correct data.
     Alive,
-    /// What it held is lost.
+    /// The drive's data are lost.
     Failed,
-    /// It is being filled.
+    /// The drive is being filled.
     Rebuilding,
 }
 
 impl DriveState {
-    /// All of them.
+    /// All states.
     pub const ALL: [DriveState; 3] = [
         DriveState::Alive,
         DriveState::Failed,
         DriveState::Rebuilding,
     ];
 
-    /// Its name in messages.
+    /// Returns the name of the state in messages.
     pub const fn name(self) -> &'static str {
         match self {
             DriveState::Alive => "alive",
@@ -263,36 +259,36 @@ impl From<MemberState> for DriveState {
     }
 }
 
-/// One drive.
+/// Status of one drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DriveStatus {
-    /// Its name: `3`, or `1.0` where volumes nest.
+    /// Name of the drive: `3`, or `1.0` in nested volumes.
     pub name: String,
-    /// Its state.
+    /// State of the drive.
     pub state: DriveState,
-    /// How much of it is filled, while it is rebuilt.
+    /// Filled share, during a rebuild.
     pub rebuilt_share: Option<f64>,
-    /// Requests in it.
+    /// Number of requests in the drive.
     pub queue_length: u32,
-    /// Where the arm is, from the outside (0) to the inside (1).
+    /// Position of the arm, from the outside (0) to the inside (1).
     pub head_share: f64,
-    /// The cylinder.
+    /// Cylinder of the arm.
     pub head_cylinder: u32,
-    /// Whether it has something to do.
+    /// True if the drive is working.
     pub busy: bool,
-    /// What it has counted.
+    /// Counters of the drive.
     #[serde(flatten)]
     pub totals: DriveTotals,
 }
 
-/// The upper ends of the buckets of response times, in seconds.
+/// Upper ends of the buckets of response times, in seconds.
 pub const RESPONSE_BUCKETS_S: [f64; 16] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25,
     0.5, 1.0, 2.5,
 ];
 
 impl Operations {
-    /// All kinds, with their names.
+    /// Returns all kinds, with their names.
     pub fn by_name(&self) -> [(&'static str, &OperationStatus); 4] {
         let all = [&self.read, &self.write, &self.flush, &self.discard];
         let names = Operation::DATA.map(Operation::name);
@@ -301,12 +297,12 @@ impl Operations {
 }
 
 impl OperationStatus {
-    /// Answered requests that did not fail.
+    /// Returns the number of successful requests.
     pub const fn served(&self) -> u64 {
         self.requests.saturating_sub(self.errors)
     }
 
-    /// A request was answered.
+    /// Adds an answered request.
     #[inline]
     pub(crate) fn add(&mut self, bytes: u64, response_s: f64, failed: bool) {
         if self.buckets.is_empty() {

@@ -1,31 +1,31 @@
-//! A client's request while it is on its way, and how it ends.
+//! A client's request in flight, and its end.
 
 use fullstroke_contract::{Extent, Hints, Operation, Request};
 use fullstroke_nbd::{Command, CommandFlags, ErrorCode};
 use fullstroke_store::bytes::StoreError;
 use fullstroke_units::{SECTOR_BYTES, Time};
 
-/// Whom an answer belongs to.
+/// Identity of the client for an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ClientId {
-    /// The place of its connection.
+    /// Place of the connection.
     pub(crate) place: u32,
-    /// How many connections had this place before.
+    /// Number of earlier connections in this place.
     pub(crate) generation: u32,
-    /// Its number among all clients, from 1.
+    /// Number among all clients, from 1.
     pub(crate) number: u32,
 }
 
-/// A client's request that is on its way.
+/// A client's request in flight.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     pub(crate) client: ClientId,
     pub(crate) request: fullstroke_nbd::Request,
-    /// What a write brings; empty for all others.
+    /// Data of a write; empty for all other requests.
     pub(crate) payload: Vec<u8>,
-    /// When it arrived in the world.
+    /// World's time of the arrival.
     pub(crate) arrived: Time,
-    /// How far it is, if it is carried out in parts.
+    /// Progress, if the request is carried out in parts.
     pub(crate) parts: Option<Box<Parts>>,
 }
 
@@ -44,7 +44,7 @@ impl Ticket {
         }
     }
 
-    /// How it ends if all went well.
+    /// Returns the outcome if all went well.
     pub(crate) fn done(&self) -> Carried {
         let forced = self.request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS);
         let durable =
@@ -57,21 +57,21 @@ impl Ticket {
     }
 }
 
-/// How a request ended on the bytes.
+/// Outcome of a request on the data.
 #[derive(Debug)]
 pub(crate) enum Carried {
-    /// Read into the buffer, written, or nothing to do.
+    /// Data read into the buffer or written, or nothing to do.
     Done,
-    /// Done once what was written before is durable.
+    /// Done as soon as all earlier writes are durable.
     DoneWhenDurable,
-    /// The data is lost: more members have failed than the layout covers.
+    /// The data are lost: more members have failed than the layout covers.
     Lost,
     /// The host's storage failed.
     Failed(StoreError),
 }
 
 impl Carried {
-    /// How something on the bytes went.
+    /// Returns the outcome of an operation on the data.
     pub(crate) fn of(done: Result<(), StoreError>) -> Carried {
         match done {
             Ok(()) => Carried::Done,
@@ -80,7 +80,7 @@ impl Carried {
         }
     }
 
-    /// The error that the client is told, with a text for people.
+    /// Returns the error for the client, with a text for people.
     pub(crate) fn failure(&self) -> Option<(ErrorCode, String)> {
         match self {
             Carried::Done | Carried::DoneWhenDurable => None,
@@ -96,27 +96,27 @@ impl Carried {
     }
 }
 
-/// How far a request is that is carried out in parts.
+/// Progress of a request carried out in parts.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) stage: Stage,
     pub(crate) under_way: u32,
-    /// What went wrong with a part.
+    /// Error of a part.
     pub(crate) failure: Option<Carried>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Sectors of which only a part is written are being read.
+    /// Partly written sectors are being read.
     Edges,
-    /// What remains is one request.
+    /// The rest is one request.
     Last,
     /// Zeroes are being written, up to this byte so far.
     Zeroing { next_bytes: u64 },
 }
 
 impl Ticket {
-    /// Up to which byte zeroes have been asked for, if it writes them in parts.
+    /// Returns the byte up to which zeroes were issued, if the request writes zeroes in parts.
     pub(crate) fn zeroed_to(&self) -> Option<u64> {
         match self.parts.as_ref()?.stage {
             Stage::Zeroing { next_bytes } => Some(next_bytes),
@@ -134,8 +134,7 @@ impl Parts {
         }
     }
 
-    /// What went wrong, if something did; and whether the bytes were changed
-    /// part by part already.
+    /// Returns the error, if any; and true if the data were already changed part by part.
     pub(crate) fn outcome(&mut self) -> (Option<Carried>, bool) {
         (
             self.failure.take(),
@@ -144,13 +143,13 @@ impl Parts {
     }
 }
 
-/// The sectors that a client's request touches.
+/// Returns the sectors touched by a client's request.
 pub(crate) fn extent(request: &fullstroke_nbd::Request) -> Extent {
     around(request.offset_bytes, request.length_bytes.into())
 }
 
-/// A client's request, as the layers see it. Zeroes that need not be allocated
-/// are a discard (a disk deallocates), those that must be are a write.
+/// Returns a client's request in the form of the layers. Zeroes that need not be allocated are a
+/// discard, because a disk deallocates. Zeroes that must be allocated are a write.
 pub(crate) fn timed(request: &fullstroke_nbd::Request) -> Request {
     let operation = match request.command {
         Command::Read | Command::Cache | Command::BlockStatus => Operation::Read,
@@ -172,13 +171,13 @@ pub(crate) fn timed(request: &fullstroke_nbd::Request) -> Request {
     }
 }
 
-/// The sectors that bytes touch.
+/// Returns the sectors touched by a range of bytes.
 pub(crate) fn around(offset: u64, length: u64) -> Extent {
     let first = offset / SECTOR_BYTES;
     Extent::new(first, (offset + length).div_ceil(SECTOR_BYTES) - first)
 }
 
-/// Whether a request does not begin and end on sectors.
+/// Returns true if a request does not begin and end at sectors.
 pub(crate) fn is_unaligned(request: &fullstroke_nbd::Request) -> bool {
     !(request.offset_bytes | u64::from(request.length_bytes)).is_multiple_of(SECTOR_BYTES)
 }

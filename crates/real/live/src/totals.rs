@@ -1,4 +1,4 @@
-//! What a drive has counted since the beginning, in a server's status.
+//! Counters of a drive since the beginning, in a server's status.
 
 use fullstroke_contract::{MemberStatistics, PowerState, PowerStatistics};
 use fullstroke_counters::{Counter, Served, Total};
@@ -7,11 +7,11 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// Where the seconds in each state of power stand, if it is known what the drive draws.
+/// Key of the seconds in each power state, if the drive's power is known.
 const STATES: &str = "power_states_s";
 
-/// The totals of a drive: one for each of [`Counter::all_served`], by its key, and its time in each
-/// state of power.
+/// Totals of a drive: one for each of [`Counter::all_served`], by its key, and the time in each
+/// power state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DriveTotals {
     totals: Vec<Total>,
@@ -19,7 +19,7 @@ pub struct DriveTotals {
 }
 
 impl DriveTotals {
-    /// What servers show of a drive's statistics.
+    /// Returns the totals shown by servers, from a drive's statistics.
     pub fn of(statistics: &MemberStatistics) -> DriveTotals {
         let seconds = |power: PowerStatistics| {
             PowerState::ALL.map(|state| power.time_in(state).as_secs_f64())
@@ -32,19 +32,19 @@ impl DriveTotals {
         }
     }
 
-    /// All of them, in their order.
+    /// Returns all totals, in order.
     pub fn all(&self) -> impl Iterator<Item = (Served, Total)> {
         Counter::all_served().zip(self.totals.iter().copied())
     }
 
-    /// Seconds in each state of power; none where it is not known what the drive draws.
+    /// Returns the seconds in each power state; none if the drive's power is unknown.
     pub fn power_states(&self) -> impl Iterator<Item = (PowerState, f64)> {
         self.states_s
             .into_iter()
             .flat_map(|seconds| PowerState::ALL.into_iter().zip(seconds))
     }
 
-    /// That of `counter`, in its unit; not a number if servers do not show it.
+    /// Returns the total of `counter`, in its unit; not a number if servers do not show it.
     pub fn value(&self, counter: Counter) -> f64 {
         let Some(wanted) = counter.served else {
             return f64::NAN;
@@ -76,7 +76,7 @@ impl Serialize for DriveTotals {
 }
 
 impl<'de> Deserialize<'de> for DriveTotals {
-    /// Keys of another version are passed over.
+    /// Ignores keys of another version.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DriveTotals, D::Error> {
         let found = Map::deserialize(deserializer)?;
         let total = |served: Served| {

@@ -1,4 +1,4 @@
-//! What stands above the layers of a served stack: it notes what happens.
+//! The observer above the layers of a served stack, for all events.
 
 use crate::decisions::Decisions;
 use crate::record::Recorder;
@@ -7,24 +7,24 @@ use fullstroke_engine::{Finished, Observer, Rebuilds};
 use fullstroke_units::Time;
 use std::collections::VecDeque;
 
-/// A request that has finished in the world.
+/// A finished request of the world.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) finished: Finished,
-    /// Its number in the order of completion, from 0.
+    /// Number in the order of completion, from 0.
     pub(crate) completion: u64,
-    /// The digest of all decisions up to here.
+    /// Digest of all decisions up to this completion.
     pub(crate) decisions: u64,
 }
 
-/// A signal that a volume has sent.
+/// A signal of a volume.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) path: Vec<usize>,
     pub(crate) signal: Signal,
 }
 
-/// Collects what the machine tells until the server has acted on it.
+/// Collects the machine's events until the server has handled them.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) decisions: Decisions,

@@ -1,4 +1,4 @@
-//! One served stack: its layers, its bytes, and what is on its way.
+//! One served stack: its layers, its data, and its requests in flight.
 
 use crate::lateness::Lateness;
 use crate::members::dotted;
@@ -17,59 +17,60 @@ use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-/// Extents of status in one answer; a client asks again for the rest.
+/// Largest number of status extents in one answer; a client asks again for the rest.
 const EXTENTS_MAX: usize = 4096;
-/// Clients' requests in the layers at a time, over all clients; what comes
-/// beyond waits with its client, is withdrawn with it, and has its turn in a
-/// line. Far above the depth of any queue below.
+/// Largest number of clients' requests in the layers, over all clients. Further requests wait with
+/// their client and have their turn in a queue. If the client leaves, these requests are withdrawn.
+/// The limit is far above the depth of any queue below.
 const REQUESTS_MAX: usize = 2048;
-/// The bytes of these requests, which long requests reach first.
+/// Largest sum of these requests' bytes. Long requests reach this limit first.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// One served stack.
 pub(crate) struct World {
     pub(crate) name: String,
-    /// The layouts, from the top.
+    /// Layouts, from the top.
     pub(crate) layout: String,
     pub(crate) machine: Machine,
     pub(crate) store: Store,
     pub(crate) watch: Watch,
-    /// What clients are told unasked.
+    /// Signals to clients.
     pub(crate) signals: Signals,
     pub(crate) lateness: Lateness,
     pub(crate) operations: Operations,
-    /// Whose next request waits for a place in the layers, or for memory.
+    /// Clients whose next request waits for a place in the layers, or for memory.
     pub(crate) queued: VecDeque<ClientId>,
-    /// Requests of which the layers have finished, and the bytes have not.
+    /// Requests finished in the layers, but not on the data.
     pub(crate) slow: VecDeque<Slow>,
-    /// Parts that wait until others are served.
+    /// Parts waiting until other requests are served.
     pub(crate) held: Vec<Held>,
-    /// A comparison of all redundancy that is under way.
+    /// A running comparison of all redundancy.
     pub(crate) scrub: Option<Scrub>,
-    /// What was to be compared when the store was opened.
+    /// Bytes to compare when the store was opened.
     to_compare: Bytes,
-    /// Whether members are being filled.
+    /// True while members are being filled.
     pub(crate) rebuilding: bool,
     bytes_in_flight: u64,
-    /// Whether people know that the store has stopped.
+    /// True if the user was told that the store has stopped.
     pub(crate) told_stop: bool,
-    /// Whether a flush has said that the store has lost data, or the store was opened so.
+    /// True if a flush has reported the store's loss of data, or the store was opened in this
+    /// state.
     told_loss: bool,
-    /// Members, and how far they are to be filled on the bytes.
+    /// Members, and the sector up to which their data are to be filled.
     pub(crate) unfilled: VecDeque<(Vec<usize>, Sectors)>,
-    /// Volumes that have gears, and what the layers have said of them.
+    /// Volumes with gears, and their state according to the layers.
     pub(crate) gears: Vec<Geared>,
-    /// Volumes, and the gears that their bytes are to follow into.
+    /// Volumes, and the gears for their data to follow.
     pub(crate) shifts: VecDeque<(Vec<usize>, Gear)>,
     pub(crate) tickets: Vec<Option<Ticket>>,
     free: Vec<u32>,
 }
 
-/// A volume that has gears.
+/// A volume with gears.
 pub(crate) struct Geared {
     pub(crate) path: Vec<usize>,
     pub(crate) gear: Gear,
-    /// How often it has begun to shift.
+    /// Number of shifts begun.
     pub(crate) shifts: u64,
 }
 
@@ -128,7 +129,7 @@ impl World {
         }
     }
 
-    /// What is still to be compared since the last server was killed.
+    /// Returns the rest of the comparison after the last server was killed.
     pub(crate) fn comparing(&self) -> Option<ComparingStatus> {
         let (left, of) = (self.store.left_to_compare(), self.to_compare);
         (left > Bytes(0)).then_some(ComparingStatus {
@@ -137,57 +138,57 @@ impl World {
         })
     }
 
-    /// Whether the layers take another request of clients.
+    /// Returns true if the layers accept another request of clients.
     #[inline]
     pub(crate) fn has_place(&self) -> bool {
         self.machine.in_flight() < REQUESTS_MAX && self.bytes_in_flight < BYTES_MAX
     }
 
-    /// A client's request arrives.
+    /// Takes an arriving request of a client.
     pub(crate) fn submit(&mut self, now: Time, mut ticket: Ticket) {
         self.advance(now);
         ticket.arrived = self.machine.now();
         if ticket.request.command.changes() {
-            // The host's disk has until the layers have finished it.
+            // The host's disk has time until the layers have finished the request.
             self.announce(&ticket.request);
         }
         let place = self.keep(ticket);
         self.begin(place);
     }
 
-    /// Whether something is to happen that nobody waits for with the clock.
+    /// Returns true if an event is due that does not wait for the clock.
     pub(crate) fn has_to_hurry(&self) -> bool {
-        // The layers do not run away from the bytes.
+        // The layers must not run away from the data.
         let rebuilds =
             self.rebuilding && !self.is_filling() && self.machine.next_wake() != Time::NEVER;
         self.machine.in_flight() > 0 || rebuilds
     }
 
-    /// Whether volumes have said something that was not carried out yet.
+    /// Returns true if signals of volumes were not carried out yet.
     pub(crate) fn has_signals(&self) -> bool {
         !self.watch.sent.is_empty() || self.is_filling()
     }
 
-    /// Whether something has happened that was not carried out on the bytes yet.
+    /// Returns true if events were not carried out on the data yet.
     pub(crate) fn has_news(&self) -> bool {
         self.has_signals() || self.has_unanswered()
     }
 
-    /// Whether the layers have finished something that was not answered yet.
+    /// Returns true if finished requests were not answered yet.
     pub(crate) fn has_unanswered(&self) -> bool {
         !self.watch.ended.is_empty() || !self.slow.is_empty()
     }
 
-    /// Lets everything happen that is due by `now`.
+    /// Carries out all events due by `now`.
     pub(crate) fn advance(&mut self, now: Time) {
         self.machine
             .advance(now.max(self.machine.now()), &mut self.watch);
     }
 
-    /// Lets the next thing happen, whenever it is due.
+    /// Carries out the next event, whenever it is due.
     ///
     /// # Panics
-    /// If requests are in flight and nothing is due: a layer has lost one.
+    /// If requests are in flight and no event is due, because a layer has lost a request.
     pub(crate) fn hurry(&mut self) {
         let stuck = self.machine.in_flight() > 0 && self.machine.next_wake() == Time::NEVER;
         assert!(
@@ -198,8 +199,8 @@ impl World {
         self.machine.wake(&mut self.watch);
     }
 
-    /// Why a request is not begun at all. A disk zeroes no faster than it
-    /// writes, unless it may deallocate.
+    /// Returns the error of a request that is not begun at all. A disk zeroes no faster than by
+    /// writing, unless deallocation is permitted.
     pub(crate) fn refuses(&self, request: &fullstroke_nbd::Request) -> Option<ErrorCode> {
         let fast = request
             .flags
@@ -207,7 +208,7 @@ impl World {
         fast.then_some(ErrorCode::NotSupported)
     }
 
-    /// Which parts of a range are allocated.
+    /// Returns the allocated parts of a range.
     pub(crate) fn allocation(&mut self, request: &fullstroke_nbd::Request) -> Vec<StatusExtent> {
         let Extent { start, sectors } = extent(request);
         let mut skipped = (request.offset_bytes % SECTOR_BYTES) as u32;
@@ -232,18 +233,18 @@ impl World {
                     ControlFlow::Continue(())
                 }
             });
-        // No extents say that all of it is data, which is never wrong.
+        // An empty list means that all of the range is data, which is never wrong.
         found.map(|()| extents).unwrap_or_default()
     }
 
-    /// Counts a request that is answered.
+    /// Counts an answered request.
     pub(crate) fn count(&mut self, ticket: &Ticket, ended: &Ended, failed: bool) {
         let kind = match timed(&ticket.request).operation {
             Operation::Read => &mut self.operations.read,
             Operation::Write => &mut self.operations.write,
             Operation::Flush => &mut self.operations.flush,
             Operation::Discard => &mut self.operations.discard,
-            // NBD has no commands for these.
+            // NBD has no commands for these operations.
             Operation::Standby | Operation::Start | Operation::Answer => return,
         };
         let response = ended.finished.completion.finished.since(ticket.arrived);
@@ -254,7 +255,7 @@ impl World {
         );
     }
 
-    /// Whose request has ended.
+    /// Returns the client whose request has ended.
     pub(crate) fn asked(&self, ended: &Ended) -> Option<ClientId> {
         let ticket = self
             .tickets
@@ -272,14 +273,14 @@ impl World {
         Some(ticket)
     }
 
-    /// Whether a change can be carried out without waiting for the host's disk: it
-    /// must be durable before that its regions are being written. What goes wrong
-    /// here goes wrong again when it is carried out, and is told then.
+    /// Returns true if a change can be carried out without waiting for the host's disk. The mark
+    /// that its regions are being written must be durable first. An error here occurs again when
+    /// the change is carried out, and is reported then.
     pub(crate) fn announce(&mut self, request: &fullstroke_nbd::Request) -> bool {
         self.store.announce(extent(request)).unwrap_or(true)
     }
 
-    /// Carries a request that has ended out on the bytes; a read into `into`.
+    /// Carries out a finished request on the data; a read into `into`.
     pub(crate) fn carry(
         &mut self,
         ticket: &mut Ticket,
@@ -314,7 +315,7 @@ impl World {
                 !request.flags.contains(CommandFlags::NO_HOLE),
             ),
             Command::Trim => self.discard_bytes(offset, length),
-            // What was written before may be lost. It is said once, as fsync(2) does.
+            // Earlier writes may be lost. This is reported once, as by fsync(2).
             Command::Flush if self.has_lost_untold() => return Carried::Lost,
             Command::Flush | Command::Cache | Command::BlockStatus => Ok(()),
         };
@@ -324,14 +325,15 @@ impl World {
         }
     }
 
-    /// Whether data were lost and no flush has failed for it yet; the next answer is no.
+    /// Returns true if data were lost and no flush has failed for this yet. The next call returns
+    /// false.
     fn has_lost_untold(&mut self) -> bool {
         let lost = self.store.has_failed() || self.store.has_lost_data();
         let told = std::mem::replace(&mut self.told_loss, lost);
         lost && !told
     }
 
-    /// The answer to a request has left, so much later than it was due.
+    /// Records that the answer to a request was sent, `late_ns` after its due time.
     pub(crate) fn answered(&mut self, ended: &Ended, late_ns: u64) {
         self.lateness.add(late_ns);
         if let Some(recorder) = &mut self.watch.recorder {

@@ -1,7 +1,7 @@
-//! How many nanoseconds the protocol costs a request, without any socket:
-//! `cargo run --release -p fullstroke-nbd --example speed`.
+//! Measures the time of the protocol for one request in nanoseconds, without any socket: `cargo run
+//! --release -p fullstroke-nbd --example speed`.
 
-// A measurement reads a clock.
+// Needed because a measurement reads a clock.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use fullstroke_nbd::{Command, Connection, Event, Export, Exports, ProtocolError};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 const BLOCK_BYTES: u32 = 4096;
-/// As many as a client with a queue of 16 sends at once.
+/// Number of requests that a client with a queue depth of 16 sends at once.
 const BATCH: u64 = 16;
 const BATCHES: u32 = 100_000;
 
@@ -43,8 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Hands bytes in as a socket would, answers what they ask for, and drops the
-/// output.
+/// Passes bytes in like a socket, answers the requests, and drops the output.
 fn exchange(
     connection: &mut Connection,
     mut bytes: &[u8],

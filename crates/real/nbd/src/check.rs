@@ -1,4 +1,4 @@
-//! Whether a request may be carried out.
+//! Checks if a request may be carried out.
 
 use crate::export::{Export, Features};
 use crate::request::{Command, CommandFlags, ErrorCode, Request};
@@ -6,7 +6,7 @@ use crate::session::Session;
 use crate::wire;
 use std::fmt;
 
-/// A request as it stands on the wire.
+/// A request as on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     pub(crate) magic: u32,
@@ -52,7 +52,7 @@ impl Header {
         }
     }
 
-    /// The request, if the export offers what it asks for.
+    /// Returns the request, if the export offers the operation.
     pub(crate) fn check(&self, export: &Export, session: Session) -> Result<Request, Refusal> {
         let command =
             Command::from_wire(self.command).ok_or(Refusal::UnknownCommand(self.command))?;
@@ -125,7 +125,7 @@ impl Header {
                 size: export.size_bytes,
             });
         }
-        // A power of two.
+        // `block_bytes_min` is a power of two.
         let misfit = u64::from(export.block_bytes_min) - 1;
         if !export.takes_unaligned && (offset | u64::from(length)) & misfit != 0 {
             return Err(Refusal::Unaligned {
@@ -152,8 +152,8 @@ fn offers(export: &Export, session: Session, command: Command) -> bool {
     }
 }
 
-/// The flags that a command may have. Forced unit access is good with all of
-/// them, where it is offered.
+/// Returns the flags that a command may have. Forced unit access is valid with all commands, where
+/// offered.
 fn allowed(command: Command, export: &Export, session: Session) -> CommandFlags {
     let mut allowed = match command {
         Command::Read if session.structured => CommandFlags::DO_NOT_FRAGMENT,
@@ -171,7 +171,7 @@ fn allowed(command: Command, export: &Export, session: Session) -> CommandFlags 
     allowed
 }
 
-/// Why a request is not carried out.
+/// Reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     UnknownCommand(u16),
@@ -201,7 +201,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// The error that the protocol asks for ("Error values").
+    /// Returns the error code required by the protocol ("Error values").
     pub(crate) fn code(self) -> ErrorCode {
         match self {
             Refusal::ReadOnly => ErrorCode::NotPermitted,

@@ -1,12 +1,12 @@
-//! The other side: a small client over any stream, which waits for each byte.
+//! A small client over any stream. The client waits for each byte.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `client.rs` | the client and its calls, one after the other |
-//! | `client/handshake.rs` | how an export is opened and listed |
+//! | `client/handshake.rs` | opens and lists exports |
 //! | `client/transmission.rs` | many requests at a time, and their answers |
 //! | `client/stream.rs` | numbers and texts from and to a stream |
-//! | `client/error.rs` | what can go wrong |
+//! | `client/error.rs` | errors of a client |
 
 mod error;
 mod handshake;
@@ -23,41 +23,40 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use transmission::Pending;
 
-/// An export that was opened.
+/// An open export.
 ///
-/// [`submit`](Client::submit) and [`receive`](Client::receive) keep many
-/// requests in flight; the other calls are made one after the other, with none
-/// in flight.
+/// [`submit`](Client::submit) and [`receive`](Client::receive) keep many requests in flight. The
+/// other calls are made one after the other, with no other request in flight.
 #[derive(Debug)]
 pub struct Client<S> {
     stream: S,
     properties: Properties,
     next_cookie: u64,
     pending: BTreeMap<u64, Pending>,
-    /// A request on its way out.
+    /// Buffer for the outgoing request.
     message: Vec<u8>,
 }
 
-/// What the server told of the export.
+/// Properties of the export, as the server reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Properties {
-    /// Size.
+    /// Size in bytes.
     pub size_bytes: u64,
-    /// What it can do.
+    /// Features of the export.
     pub features: Features,
-    /// Whether replies come in chunks.
+    /// True if replies come in chunks.
     pub structured: bool,
-    /// Whether it may be asked which parts are allocated.
+    /// True if the client may ask for the allocation of a range.
     pub status: bool,
-    /// Smallest, preferred and greatest block, if the server told them.
+    /// Smallest, preferred and largest block in bytes, if the server reports them.
     pub block_bytes: Option<[u32; 3]>,
 }
 
 impl<S: Read + Write> Client<S> {
-    /// Shakes hands and opens an export.
+    /// Carries out the handshake and opens an export.
     ///
     /// # Errors
-    /// The stream failed, the server refused, or what it said is not NBD.
+    /// If the stream failed, the server refused, or the answer is not NBD.
     pub fn connect(stream: S, options: &Options) -> Result<Client<S>, ClientError> {
         let mut stream = stream;
         let properties = handshake::open(&mut stream, options)?;
@@ -70,20 +69,20 @@ impl<S: Read + Write> Client<S> {
         })
     }
 
-    /// What the server told of the export.
+    /// Returns the properties of the export.
     pub fn properties(&self) -> &Properties {
         &self.properties
     }
 
-    /// The stream below.
+    /// Returns the underlying stream.
     pub fn stream(&mut self) -> &mut S {
         &mut self.stream
     }
 
-    /// Reads as many bytes as the buffer has.
+    /// Fills the buffer with data from `offset_bytes` on.
     ///
     /// # Errors
-    /// The server answered with an error, or as [`connect`](Client::connect).
+    /// If the server answered with an error, or as [`connect`](Client::connect).
     pub fn read(&mut self, offset_bytes: u64, buffer: &mut [u8]) -> Result<(), ClientError> {
         let length = buffer.len() as u32;
         let answer = self.call(
@@ -111,7 +110,7 @@ impl<S: Read + Write> Client<S> {
             .map(drop)
     }
 
-    /// Makes durable what was written.
+    /// Makes all answered writes durable.
     ///
     /// # Errors
     /// As [`read`](Client::read).
@@ -120,7 +119,7 @@ impl<S: Read + Write> Client<S> {
             .map(drop)
     }
 
-    /// Says that a range is no longer needed.
+    /// Discards a range.
     ///
     /// # Errors
     /// As [`read`](Client::read).
@@ -149,7 +148,7 @@ impl<S: Read + Write> Client<S> {
             .map(drop)
     }
 
-    /// Says that a range will be read soon.
+    /// Announces a read of a range.
     ///
     /// # Errors
     /// As [`read`](Client::read).
@@ -164,7 +163,7 @@ impl<S: Read + Write> Client<S> {
         .map(drop)
     }
 
-    /// Which parts of a range are allocated.
+    /// Returns the allocated parts of a range.
     ///
     /// # Errors
     /// As [`read`](Client::read).
@@ -179,7 +178,7 @@ impl<S: Read + Write> Client<S> {
             .extents)
     }
 
-    /// One request and its answer.
+    /// Sends one request and waits for its answer.
     fn call(
         &mut self,
         command: Command,

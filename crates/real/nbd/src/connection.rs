@@ -1,4 +1,4 @@
-//! One client, seen from the server.
+//! The server's view of one client connection.
 
 use crate::error::ProtocolError;
 use crate::export::Exports;
@@ -13,46 +13,45 @@ use crate::transmission::{self, Transmission};
 use std::fmt;
 use std::sync::Arc;
 
-/// What a connection tells its driver.
+/// An event for the driver of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     /// The client opened an export; requests follow.
     Opened {
-        /// Its number among [`Exports::all`].
+        /// Number of the export among [`Exports::all`].
         export: usize,
     },
-    /// The client wants TLS, and was told to begin. What is in the output now is
-    /// the last that is sent in the clear; from here on the driver encrypts
-    /// what goes out and decrypts what comes in.
+    /// The client asked for TLS, and the answer tells the client to begin. The present output is
+    /// the last that is sent in the clear. From here on the driver encrypts the output and decrypts
+    /// the input.
     StartTls,
-    /// Something to do, which is valid, and to be answered by one of the
-    /// `reply` methods, in any order.
+    /// A valid request. The driver answers it by one of the `reply` methods, in any order.
     Request {
-        /// What.
+        /// The request.
         request: Request,
-        /// What a write wants to write, as long as the request; empty for all
-        /// others. Give it back with [`Connection::recycle`].
+        /// Data of a write, as long as the request; empty for all other commands. Return the buffer
+        /// with [`Connection::recycle`].
         payload: Vec<u8>,
     },
-    /// The client wants to end. Answer what is in flight, send the output and
-    /// close. It is the last event.
+    /// The client wants to disconnect. The driver must answer the requests in flight, send the
+    /// output and close. This is the last event.
     Disconnect,
 }
 
-/// How much a connection takes on before it pauses.
+/// Limits above which a connection pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Requests that were not answered.
+    /// Largest number of unanswered requests.
     pub requests: u32,
-    /// Payloads of writes, and lengths of reads, that were not answered. One
-    /// request is taken whatever its length.
+    /// Largest sum of payloads of unanswered writes and lengths of unanswered reads, in bytes. One
+    /// request is accepted at any length.
     pub payload_bytes: u64,
-    /// Output that was not sent.
+    /// Largest unsent output, in bytes.
     pub output_bytes: usize,
 }
 
 impl Default for Limits {
-    /// 1024 requests, 64 MiB of payload, 8 MiB of output.
+    /// Limits of 1024 requests, 64 MiB of payload and 8 MiB of output.
     fn default() -> Limits {
         Limits {
             requests: 1024,
@@ -62,48 +61,41 @@ impl Default for Limits {
     }
 }
 
-/// The server's side of one connection, without the connection: whoever drives
-/// it reads, writes and waits.
+/// The server's side of one connection, without the socket. The driver reads, writes and waits.
 ///
 /// - **Bytes in**: [`space`](Connection::space), [`filled`](Connection::filled).
 /// - **Events out**: [`next_event`](Connection::next_event).
 /// - **Answers in**: [`reply_done`](Connection::reply_done),
-///   [`reply_read`](Connection::reply_read),
-///   [`reply_read_pieces`](Connection::reply_read_pieces),
-///   [`reply_status`](Connection::reply_status),
-///   [`reply_error`](Connection::reply_error),
+///   [`reply_read`](Connection::reply_read), [`reply_read_pieces`](Connection::reply_read_pieces),
+///   [`reply_status`](Connection::reply_status), [`reply_error`](Connection::reply_error),
 ///   [`reply_error_at`](Connection::reply_error_at).
-/// - **Bytes out**: [`output`](Connection::output),
-///   [`consumed`](Connection::consumed).
-/// - **Getters**: [`is_paused`](Connection::is_paused),
-///   [`has_ended`](Connection::has_ended), [`in_flight`](Connection::in_flight),
-///   [`held_bytes`](Connection::held_bytes),
+/// - **Bytes out**: [`output`](Connection::output), [`consumed`](Connection::consumed).
+/// - **Getters**: [`is_paused`](Connection::is_paused), [`has_ended`](Connection::has_ended),
+///   [`in_flight`](Connection::in_flight), [`held_bytes`](Connection::held_bytes),
 ///   [`lacks_room`](Connection::lacks_room).
-/// - **Encryption**: [`set_encryption`](Connection::set_encryption), for
-///   drivers that can do TLS.
-/// - **Room**: [`set_room`](Connection::set_room), for drivers that share a
-///   bound among connections.
-/// - **Buffers back**: [`recycle`](Connection::recycle),
-///   [`shrink`](Connection::shrink).
+/// - **Encryption**: [`set_encryption`](Connection::set_encryption), for drivers with TLS.
+/// - **Room**: [`set_room`](Connection::set_room), for drivers that share a bound among
+///   connections.
+/// - **Buffers back**: [`recycle`](Connection::recycle), [`shrink`](Connection::shrink).
 ///
-/// The rule of polling: after `filled`, after an answer and after `consumed`,
-/// call `next_event` until it gives nothing; then send the output; then read
-/// more, unless it is paused. The greeting is output from the beginning.
+/// The rule of polling has three steps. After `filled`, after an answer and after `consumed`, call
+/// `next_event` until it returns `None`. Then send the output. Then read more, unless the
+/// connection is paused. The greeting is in the output from the beginning.
 ///
-/// What holds whatever the client sends:
+/// The following holds for any input of the client:
 ///
-/// - What is invalid in an option or a request is answered with an error and is
-///   no event. A request of no bytes is answered at once.
-/// - Memory is bounded: 64 KiB of input, 4 MiB of recycled buffers, the payloads
-///   in flight (the limit, and one more that is being received), and four times
-///   the output in the worst case, which is at most the limit, one answer to an
-///   option, and the answers to what is in flight.
-/// - Handshakes end: after 1024 options, or 1 MiB of them, it is an error.
-/// - The same bytes give the same events and the same output, however they are
-///   cut into pieces, if the same answers come between the same events.
+/// - An invalid option or request is answered with an error and is no event. A request of no bytes
+///   is answered at once.
+/// - Memory is bounded. The parts are 64 KiB of input, 4 MiB of recycled buffers, the payloads in
+///   flight, and the output. Payloads in flight are at most the limit, and one more during its
+///   reception. The storage of the output is at most four times the output. The output is at most
+///   the limit, one answer to an option, and the answers to the requests in flight.
+/// - Handshakes end: more than 1024 options, or options of more than 1 MiB, are an error.
+/// - The same bytes give the same events and the same output, however the bytes are cut into
+///   pieces. The condition is that the same answers come between the same events.
 ///
-/// After an error nothing more is taken in or told: send what is left of the
-/// output, if you like, and close.
+/// After an error the connection takes no more input and reports no more events. The driver may
+/// send the rest of the output, and must close.
 #[derive(Debug)]
 pub struct Connection {
     exports: Arc<Exports>,
@@ -112,13 +104,13 @@ pub struct Connection {
     output: Output,
     pool: Pool,
     phase: Phase,
-    /// Whether replies to reads come in chunks.
+    /// True if replies to reads come in chunks.
     structured: bool,
     requests_in_flight: u32,
     payload_bytes_in_flight: u64,
-    /// What the next request may carry.
+    /// Largest payload of the next request, in bytes.
     room: u64,
-    /// What it carries, if that was more.
+    /// Payload of the next request in bytes, if above `room`.
     lacking: Option<u64>,
 }
 
@@ -130,7 +122,7 @@ enum Phase {
     Failed(ProtocolError),
 }
 
-/// A step's outcome: an event, or whether to go on.
+/// Result of a step: an event, or the need to wait or go on.
 enum Step {
     Waiting,
     Going,
@@ -138,12 +130,12 @@ enum Step {
 }
 
 impl Connection {
-    /// A connection that was just accepted, with the usual limits.
+    /// Creates a connection that was just accepted, with the default limits.
     pub fn new(exports: Arc<Exports>) -> Connection {
         Connection::with_limits(exports, Limits::default())
     }
 
-    /// A connection that was just accepted.
+    /// Creates a connection that was just accepted.
     pub fn with_limits(exports: Arc<Exports>, limits: Limits) -> Connection {
         let mut output = Output::default();
         let handshake = Handshake::begin(&mut output);
@@ -162,17 +154,17 @@ impl Connection {
         }
     }
 
-    /// Says whether TLS is offered, or demanded; it is not without a call. To be
-    /// said before anything arrives.
+    /// Sets the use of TLS: offered, required, or off (default). Must be called before any bytes
+    /// arrive.
     pub fn set_encryption(&mut self, encryption: Encryption) {
         if let Phase::Handshake(handshake) = &mut self.phase {
             handshake.terms.encryption = encryption;
         }
     }
 
-    /// Where to read the next bytes to: the input, or the rest of a long
-    /// payload. Empty if no more bytes are taken: the connection ended, or it
-    /// is paused and full.
+    /// Returns the place for the next bytes: the input buffer, or the rest of a long payload.
+    /// Returns an empty slice if the connection takes no more bytes, because the connection ended,
+    /// or is paused and full.
     pub fn space(&mut self) -> &mut [u8] {
         match &mut self.phase {
             Phase::Ended | Phase::Failed(_) => &mut [],
@@ -183,11 +175,11 @@ impl Connection {
         }
     }
 
-    /// So many bytes were read to the beginning of what [`space`](Connection::space)
-    /// gave last; nothing else happened in between.
+    /// Records that `count` bytes were read to the beginning of the last
+    /// [`space`](Connection::space). Nothing else may happen between the two calls.
     ///
     /// # Panics
-    /// They are more than there was space.
+    /// If `count` is larger than the space.
     pub fn filled(&mut self, count: usize) {
         if let Phase::Transmission(transmission) = &mut self.phase
             && self.input.bytes().is_empty()
@@ -200,12 +192,11 @@ impl Connection {
         }
     }
 
-    /// The next event; nothing if more bytes are needed, or the connection is
+    /// Returns the next event. Returns `None` if more bytes are needed, or if the connection is
     /// paused or has ended.
     ///
     /// # Errors
-    /// The client broke the protocol so that nothing is left but to close. The
-    /// error stays.
+    /// If the client broke the protocol so that the connection must be closed. The error stays.
     pub fn next_event(&mut self) -> Result<Option<Event>, ProtocolError> {
         loop {
             if self.is_paused() {
@@ -286,8 +277,8 @@ impl Connection {
         Step::Event(Event::Disconnect)
     }
 
-    /// Whether no request is begun until answers were given or output was sent.
-    /// Do not read meanwhile.
+    /// Returns true if no request is begun until requests are answered or output is sent. Do not
+    /// read in this state.
     pub fn is_paused(&self) -> bool {
         let begins = match &self.phase {
             Phase::Handshake(_) => true,
@@ -301,8 +292,8 @@ impl Connection {
                 || self.lacks_room())
     }
 
-    /// Whether what was received may begin a request without more of it, were
-    /// there room; a driver that serves clients in turns has no turn for others.
+    /// Returns true if the received bytes may begin a request, apart from the lack of room. A
+    /// driver that serves clients in turns gives a turn only to connections for which this is true.
     pub fn has_request(&self) -> bool {
         let whole = match &self.phase {
             Phase::Handshake(_) => true,
@@ -315,21 +306,20 @@ impl Connection {
         whole && (self.lacks_room() || !self.is_paused())
     }
 
-    /// Says how many bytes the next request may bring or fetch, until other
-    /// numbers are said. One that carries more waits where it is, and the
-    /// connection is paused; a driver with a bound for all of its connections
-    /// gives each what it may take. Without a call there is no such bound.
+    /// Sets the largest payload of the next request in bytes, until the next call. A request with a
+    /// larger payload stays in the input, and the connection pauses. A driver with one bound for
+    /// all its connections gives each connection its share. Without a call there is no bound.
     pub fn set_room(&mut self, bytes: u64) {
         self.room = bytes;
     }
 
-    /// Whether a request waits for more room than was said last.
+    /// Returns true if a request waits for more room than was set last.
     pub fn lacks_room(&self) -> bool {
         self.lacking.is_some_and(|bytes| bytes > self.room)
     }
 
-    /// The bytes of output that was not sent, of payloads in flight, be they
-    /// there or expected, and of one that has come in part.
+    /// Returns the number of held bytes: unsent output, payloads in flight, present or expected,
+    /// and a payload that has arrived in part.
     pub fn held_bytes(&self) -> u64 {
         let arriving = match &self.phase {
             Phase::Transmission(transmission) => transmission.payload_bytes(),
@@ -338,45 +328,45 @@ impl Connection {
         self.output.len() as u64 + self.payload_bytes_in_flight + arriving
     }
 
-    /// Gives back the memory that is kept for what may come.
+    /// Frees the memory kept for later use.
     pub fn shrink(&mut self) {
         self.pool = Pool::default();
         self.output.shrink();
     }
 
-    /// Whether nothing more is taken in: the client ended the session, or there
-    /// was an error.
+    /// Returns true if no more input is taken, because the client ended the session or an error
+    /// occurred.
     pub fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended | Phase::Failed(_))
     }
 
-    /// Requests that were not answered.
+    /// Returns the number of unanswered requests.
     pub fn in_flight(&self) -> u32 {
         self.requests_in_flight
     }
 
-    /// What waits for being sent.
+    /// Returns the output to send.
     pub fn output(&self) -> &[u8] {
         self.output.pending()
     }
 
-    /// So many bytes of the output were sent.
+    /// Removes `count` sent bytes from the output.
     ///
     /// # Panics
-    /// There were not as many.
+    /// If `count` is larger than the output.
     pub fn consumed(&mut self, count: usize) {
         self.output.consumed(count);
     }
 
-    /// Takes a payload back, for the writes to come.
+    /// Takes a payload buffer back for later writes.
     pub fn recycle(&mut self, payload: Vec<u8>) {
         self.pool.give(payload);
     }
 
-    /// Done; for all but reads and questions for status.
+    /// Answers a request with success. Not for reads and status requests.
     ///
     /// # Panics
-    /// The request is one of these, or nothing is in flight.
+    /// If the request is one of these, or nothing is in flight.
     pub fn reply_done(&mut self, request: &Request) {
         assert!(
             !matches!(request.command, Command::Read | Command::BlockStatus),
@@ -387,12 +377,11 @@ impl Connection {
         reply::done(&mut self.output, self.structured, request.cookie);
     }
 
-    /// The data of a read, put by `fill` where it will be sent from. It is given
-    /// as many bytes as the request is long, which hold leftovers: it must write
-    /// them all, or fail.
+    /// Answers a read. `fill` writes the data to their place in the output. The slice is as long as
+    /// the request and holds old data. So `fill` must write all bytes, or fail.
     ///
     /// # Panics
-    /// The request is no read, or nothing is in flight.
+    /// If the request is no read, or nothing is in flight.
     pub fn reply_read(
         &mut self,
         request: &Request,
@@ -407,12 +396,12 @@ impl Connection {
         reply::read(&mut self.output, self.structured, request, fill);
     }
 
-    /// The data of a read in pieces, one behind the other. Holes cost no bytes
-    /// where replies are structured and the client allows fragments.
+    /// Answers a read with consecutive pieces. A hole costs no bytes if replies are structured and
+    /// the client allows fragments.
     ///
     /// # Panics
-    /// The request is no read, the pieces are not as long as it is, or nothing
-    /// is in flight.
+    /// If the request is no read, the pieces are not as long as the request, or nothing is in
+    /// flight.
     pub fn reply_read_pieces<'a>(
         &mut self,
         request: &Request,
@@ -427,13 +416,13 @@ impl Connection {
         reply::read_pieces(&mut self.output, self.structured, request, pieces);
     }
 
-    /// Which parts of a range are allocated, from its beginning. There may be
-    /// less than was asked for; what is beyond is cut off, and so is all but
-    /// the first where the client wants one extent. Nothing means that all of
-    /// it is data. Extents should end on the export's blocks.
+    /// Answers a status request with the extents of a range, from its beginning. The extents may
+    /// cover less than the range. Parts beyond the range are cut off. If the client wants one
+    /// extent, only the first is sent. No extents mean that the whole range holds data. Extents
+    /// should end at the export's block boundaries.
     ///
     /// # Panics
-    /// The request does not ask for it, or nothing is in flight.
+    /// If the request is no status request, or nothing is in flight.
     pub fn reply_status(
         &mut self,
         request: &Request,
@@ -448,11 +437,11 @@ impl Connection {
         reply::status(&mut self.output, request, extents);
     }
 
-    /// Failed. The message, for people, is sent where replies are structured,
-    /// up to 4096 bytes; [`format_args!`] costs no allocation.
+    /// Answers a request with an error. The message is for people and is sent only in structured
+    /// replies, up to 4096 bytes. [`format_args!`] costs no allocation.
     ///
     /// # Panics
-    /// Nothing is in flight.
+    /// If nothing is in flight.
     pub fn reply_error(&mut self, request: &Request, code: ErrorCode, message: impl fmt::Display) {
         self.finish(request);
         reply::error(
@@ -464,11 +453,11 @@ impl Connection {
         );
     }
 
-    /// Failed at an offset within the request, counted from the beginning of the
-    /// export. A flush has no offset: its error is sent without.
+    /// Answers a request with an error at an offset within the request, counted from the beginning
+    /// of the export. A flush has no offset, so its error is sent without.
     ///
     /// # Panics
-    /// The offset lies outside of the request, or nothing is in flight.
+    /// If the offset lies outside the request, or nothing is in flight.
     pub fn reply_error_at(
         &mut self,
         request: &Request,

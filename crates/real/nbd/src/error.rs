@@ -1,9 +1,9 @@
-//! Why a connection must be closed.
+//! Reasons for closing a connection.
 
 use thiserror::Error;
 
-/// What a client did that leaves nothing but to close the connection. What
-/// harms only one option or one request is answered instead.
+/// A fault of a client after which the connection must be closed. A fault in only one option or one
+/// request is answered instead.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProtocolError {
     /// The client set flags that were not offered.
@@ -11,76 +11,76 @@ pub enum ProtocolError {
         "client flags: found {found:#010x}; expected none but {offered:#x} (fixed newstyle, no zeroes)"
     )]
     ClientFlags {
-        /// What it sent.
+        /// Flags of the client.
         found: u32,
-        /// What it may send.
+        /// Flags that were offered.
         offered: u32,
     },
-    /// An option does not begin like one.
+    /// An option has the wrong magic number.
     #[error(
         "byte {position} of the stream: found {found:#018x}; expected an option, which begins with 0x49484156454f5054"
     )]
     OptionMagic {
-        /// Where in the client's stream, from 0.
+        /// Position in the client's stream, from 0.
         position: u64,
-        /// What stands there.
+        /// Value at this position.
         found: u64,
     },
-    /// A request does not begin like one.
+    /// A request has the wrong magic number.
     #[error(
         "byte {position} of the stream: found {found:#010x}; expected a request, which begins with 0x25609513"
     )]
     RequestMagic {
-        /// Where in the client's stream, from 0.
+        /// Position in the client's stream, from 0.
         position: u64,
-        /// What stands there.
+        /// Value at this position.
         found: u32,
     },
-    /// The old way of choosing an export, which has no room for an error.
+    /// Unknown export in `NBD_OPT_EXPORT_NAME`, whose answer has no room for an error.
     #[error(
         "export name: found `{name}`, which is not offered; expected one that the list of exports shows"
     )]
     UnknownExport {
-        /// What the client asked for, up to its 256th byte.
+        /// Requested name, up to its 256th byte.
         name: String,
     },
-    /// The old way of choosing an export, in the clear, where TLS is required.
+    /// `NBD_OPT_EXPORT_NAME` in the clear, where TLS is required.
     #[error("export name: found it in the clear; expected TLS first (NBD_OPT_STARTTLS)")]
     TlsRequired,
-    /// Something came in the clear behind the wish for TLS.
+    /// Unencrypted bytes behind the request for TLS.
     #[error(
         "byte {position} of the stream: found something in the clear behind NBD_OPT_STARTTLS; expected TLS"
     )]
     AheadOfTls {
-        /// Where in the client's stream, from 0.
+        /// Position in the client's stream, from 0.
         position: u64,
     },
-    /// Haggling went on for too many options.
+    /// The handshake took too many options.
     #[error(
         "handshake: found more than {limit} options; expected the client to open an export by then"
     )]
     TooManyOptions {
-        /// How many are taken.
+        /// Largest number of options.
         limit: u32,
     },
-    /// Haggling went on for too many bytes.
+    /// The handshake took too many bytes.
     #[error("handshake: found options of {found} bytes in all; expected at most {limit}")]
     HandshakeTooLong {
-        /// What the client sent or announced.
+        /// Number of bytes that the client sent or announced.
         found: u64,
-        /// How much is taken.
+        /// Largest number of bytes.
         limit: u64,
     },
-    /// A write so long that its payload is not even skipped.
+    /// A write whose payload is too long even to be skipped.
     #[error(
         "byte {position} of the stream: found a write of {found} bytes; expected at most {limit}"
     )]
     PayloadTooLong {
-        /// Where the request begins in the client's stream, from 0.
+        /// Position of the request in the client's stream, from 0.
         position: u64,
-        /// Its length.
+        /// Length of the payload.
         found: u32,
-        /// What would still be skipped.
+        /// Largest length of a skipped payload.
         limit: u32,
     },
 }

@@ -1,36 +1,36 @@
-//! What a server offers: exports, their sizes and features.
+//! The offer of a server: exports, their sizes and features.
 
 use crate::wire;
 use bitflags::bitflags;
 use thiserror::Error;
 
-/// The longest payload that the protocol asks every server to take (32 MiB).
+/// Longest payload that the protocol requires of every server (32 MiB).
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 
-/// The largest smallest block of the protocol.
+/// Largest permitted minimum block size of the protocol.
 const BLOCK_BYTES_MIN_LIMIT: u32 = 1 << 16;
-/// The smallest preferred block of the protocol.
+/// Smallest permitted preferred block size of the protocol.
 const PREFERRED_BYTES_LIMIT: u32 = 512;
 
 bitflags! {
-    /// What an export can do: those transmission flags that are its own matter.
-    /// A command or a flag that was not offered is refused.
+    /// Features of an export: the transmission flags that belong to the export. A command or flag
+    /// outside the offer is refused.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Features: u16 {
-        /// Whatever would change it is refused.
+        /// Requests that change the export are refused.
         const READ_ONLY = 1 << 1;
         /// [`Command::Flush`](crate::Command::Flush).
         const FLUSH = 1 << 2;
         /// [`CommandFlags::FORCE_UNIT_ACCESS`](crate::CommandFlags::FORCE_UNIT_ACCESS).
         const FORCE_UNIT_ACCESS = 1 << 3;
-        /// The client should schedule as for a spinning disk.
+        /// The client should schedule for a spinning disk.
         const ROTATIONAL = 1 << 4;
         /// [`Command::Trim`](crate::Command::Trim).
         const TRIM = 1 << 5;
         /// [`Command::WriteZeroes`](crate::Command::WriteZeroes).
         const WRITE_ZEROES = 1 << 6;
-        /// What one connection flushed is durable for all: a client may open
-        /// several.
+        /// A flush on one connection makes the writes of all connections durable, so a client may
+        /// open several.
         const MULTIPLE_CONNECTIONS = 1 << 8;
         /// [`Command::Cache`](crate::Command::Cache).
         const CACHE = 1 << 10;
@@ -39,48 +39,47 @@ bitflags! {
     }
 }
 
-/// One disk that clients may open.
+/// A disk that clients may open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// The name by which clients choose it; at most 4096 bytes, no NUL.
+    /// Name by which clients choose the export; at most 4096 bytes, no NUL.
     pub name: String,
-    /// For people; at most 4096 bytes, may be empty.
+    /// Description for people; at most 4096 bytes, may be empty.
     pub description: String,
-    /// Size; a multiple of `block_bytes_min`.
+    /// Size in bytes; a multiple of `block_bytes_min`.
     pub size_bytes: u64,
-    /// What it can do.
+    /// Features of the export.
     pub features: Features,
-    /// What clients that ask are told to align their requests to; a power of
-    /// two up to 65,536.
+    /// Alignment of requests, as reported to clients that ask; a power of two up to 65,536.
     pub block_bytes_min: u32,
-    /// Requests that are not aligned so are taken all the same, as a client that
-    /// was told nothing may expect ("Size constraints" in the protocol).
+    /// True to accept unaligned requests as well. A client that was told no block size may expect
+    /// this ("Size constraints" in the protocol).
     pub takes_unaligned: bool,
-    /// Requests aligned to this are served best; a power of two of at least
-    /// 512 and of at least `block_bytes_min`.
+    /// Alignment of the fastest requests; a power of two of at least 512 and of at least
+    /// `block_bytes_min`.
     pub block_bytes_preferred: u32,
-    /// No read or write is longer; a multiple of `block_bytes_min`, at least
-    /// `block_bytes_preferred`, and at most [`PAYLOAD_BYTES_MAX`].
+    /// Longest read or write; a multiple of `block_bytes_min`, at least `block_bytes_preferred`,
+    /// and at most [`PAYLOAD_BYTES_MAX`].
     pub payload_bytes_max: u32,
 }
 
-/// Why an export cannot be offered.
+/// Reason why an export cannot be offered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("export `{export}`: {key}: found {found}; expected {expected}")]
 pub struct ExportError {
-    /// The export's name.
+    /// Name of the export.
     pub export: String,
-    /// The field that is wrong.
+    /// Name of the wrong field.
     pub key: &'static str,
-    /// What it holds.
+    /// Value of the field.
     pub found: String,
-    /// What it should hold.
+    /// Expected value.
     pub expected: &'static str,
 }
 
 impl Export {
-    /// A disk of 512-byte sectors that can be written, flushed, trimmed and
-    /// zeroed, and says that it rotates.
+    /// Creates a disk of 512-byte sectors. The disk can be written, flushed, trimmed and zeroed,
+    /// and reports that it rotates.
     pub fn new(name: impl Into<String>, size_bytes: u64) -> Export {
         Export {
             name: name.into(),
@@ -100,8 +99,8 @@ impl Export {
         }
     }
 
-    /// Whether it may be used so. What changes an export is not offered where
-    /// it can only be read.
+    /// Returns true if the export offers `feature`. A read-only export offers no feature that
+    /// changes data.
     pub(crate) fn offers(&self, feature: Features) -> bool {
         self.offered().contains(feature)
     }
@@ -115,8 +114,7 @@ impl Export {
         }
     }
 
-    /// The transmission flags; reads can be kept in one chunk where replies are
-    /// structured.
+    /// Returns the transmission flags. With structured replies, reads can be kept in one chunk.
     pub(crate) fn transmission_flags(&self, structured: bool) -> u16 {
         let fragments = if structured { wire::SEND_DF } else { 0 };
         wire::HAS_FLAGS | self.offered().bits() | fragments
@@ -178,19 +176,19 @@ impl Export {
     }
 }
 
-/// All exports of a server. Shared by its connections.
+/// All exports of a server, shared by its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exports {
     exports: Vec<Export>,
 }
 
 impl Exports {
-    /// Exports in the order in which they are listed. The empty name means the
-    /// first, unless one is called so.
+    /// Creates the list of exports, in the order of listings. The empty name selects the first
+    /// export, unless an export has the empty name.
     ///
     /// # Errors
-    /// A field of an export breaks a rule of its documentation, two have one
-    /// name, or there is none.
+    /// If a field of an export breaks a rule of its documentation, two exports have one name, or
+    /// there is no export.
     pub fn new(exports: Vec<Export>) -> Result<Exports, ExportError> {
         if exports.is_empty() {
             return Err(ExportError {
@@ -215,12 +213,12 @@ impl Exports {
         Ok(Exports { exports })
     }
 
-    /// The exports, by the number that [`Event::Opened`](crate::Event::Opened) tells.
+    /// Returns the exports, indexed by the number in [`Event::Opened`](crate::Event::Opened).
     pub fn all(&self) -> &[Export] {
         &self.exports
     }
 
-    /// The number of the export that a client means by a name.
+    /// Returns the number of the export that a client selects by `name`.
     pub fn find(&self, name: &str) -> Option<usize> {
         let named = self.exports.iter().position(|export| export.name == name);
         named.or_else(|| name.is_empty().then_some(0))

@@ -1,7 +1,7 @@
 //! From the greeting to an open export: flags and options.
 //!
-//! An option is answered when it is there whole; `options.rs` says how. One
-//! that is too long to be kept is skipped and answered when its end is reached.
+//! An option is answered when it is complete; `options.rs` has the answers. An option too long to
+//! keep is skipped, and answered at its end.
 
 use crate::error::ProtocolError;
 use crate::export::Exports;
@@ -11,17 +11,18 @@ use crate::output::Output;
 use crate::session::{Encryption, Session};
 use crate::wire;
 
-/// No option's data that is looked at is longer: three strings of the greatest
-/// length, and what stands between them.
+/// Longest data of an option that are examined: three strings of the greatest length, with the
+/// fields between them.
 pub(crate) const OPTION_BYTES_MAX: usize = 16 << 10;
-/// So many options, and so many bytes of them, are taken of one client: enough
+/// Largest number of options of one client, and their largest size in bytes. The limits are enough
 /// to ask about a thousand exports one by one.
 const OPTIONS_MAX: u32 = 1024;
 const HANDSHAKE_BYTES_MAX: u64 = 1 << 20;
 
+// After `Input::space` has moved the pending bytes to the front, a whole option always fits.
 const _: () = assert!(OPTION_BYTES_MAX + wire::OPTION_HEADER_BYTES < INPUT_BYTES / 2);
 
-/// What a client said so far.
+/// State of a handshake.
 #[derive(Debug)]
 pub(crate) struct Handshake {
     state: State,
@@ -30,29 +31,29 @@ pub(crate) struct Handshake {
     pub(crate) terms: Terms,
 }
 
-/// What was agreed on.
+/// Agreed terms.
 #[derive(Debug, Default)]
 pub(crate) struct Terms {
-    /// No padding behind the answer to an export name.
+    /// True if the answer to an export name has no padding.
     pub(crate) no_zeroes: bool,
-    /// Replies may come in chunks.
+    /// True if replies may come in chunks.
     pub(crate) structured: bool,
-    /// The export of which the client will ask the allocation.
+    /// Export for which the client selected the allocation context.
     pub(crate) status_of: Option<usize>,
-    /// Whether there is TLS to be had.
+    /// Use of TLS by the server.
     pub(crate) encryption: Encryption,
-    /// Everything is encrypted.
+    /// True if the connection is encrypted.
     pub(crate) encrypted: bool,
 }
 
 impl Terms {
-    /// Whether nothing is agreed on before encryption.
+    /// Returns true if encryption must come before everything else.
     pub(crate) fn awaits_encryption(&self) -> bool {
         self.encryption == Encryption::Required && !self.encrypted
     }
 
-    /// Everything is encrypted from now on. What was said in the clear may have
-    /// been said by somebody on the way (CVE-2021-3716), and does not count.
+    /// Starts encryption. Options in the clear may come from an attacker on the way
+    /// (CVE-2021-3716), so they no longer count.
     pub(crate) fn encrypt(&mut self) {
         *self = Terms {
             no_zeroes: self.no_zeroes,
@@ -77,23 +78,23 @@ struct OptionHeader {
     length: usize,
 }
 
-/// Where the handshake went.
+/// Result of a step.
 #[derive(Debug)]
 pub(crate) enum Progress {
     /// More bytes are needed.
     Waiting,
-    /// There may be more to do.
+    /// The next step can follow.
     Going,
     /// An export is open.
     Opened(Session),
     /// The client ended the session.
     Aborted,
-    /// What follows is encrypted.
+    /// The following bytes are encrypted.
     Encrypts,
 }
 
 impl Handshake {
-    /// Puts the greeting out.
+    /// Writes the greeting to the output.
     pub(crate) fn begin(output: &mut Output) -> Handshake {
         output.put_u64(wire::GREETING);
         output.put_u64(wire::OPTION);
@@ -106,7 +107,7 @@ impl Handshake {
         }
     }
 
-    /// Does one step: the flags, a header or an option.
+    /// Carries out one step: the flags, a header or an option.
     pub(crate) fn step(
         &mut self,
         exports: &Exports,
@@ -167,7 +168,7 @@ impl Handshake {
         Ok(Progress::Going)
     }
 
-    /// Counts an option against the limits, before any of it is taken.
+    /// Counts an option against the limits, before any of its data are taken.
     fn count(&mut self, length: u32) -> Result<(), ProtocolError> {
         self.options += 1;
         self.bytes += u64::from(length) + wire::OPTION_HEADER_BYTES as u64;
@@ -196,8 +197,8 @@ impl Handshake {
         self.state = State::Header;
         let progress = options::answer(header.option, data, &mut self.terms, exports, output)?;
         input.take(header.length);
-        // It was to wait for the answer. Somebody on the way may have put it
-        // there, to have it taken for something that came encrypted.
+        // The client must wait for the answer before it sends more. An attacker on the way may have
+        // added these bytes, to have them taken for encrypted ones.
         if matches!(progress, Progress::Encrypts) && !input.bytes().is_empty() {
             return Err(ProtocolError::AheadOfTls {
                 position: input.position(),

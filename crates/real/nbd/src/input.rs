@@ -1,8 +1,7 @@
-//! The bytes that arrived and were not looked at yet.
+//! Received bytes that were not parsed yet.
 
-/// Room for what arrives. The longest thing that must lie in it whole is an
-/// option (`OPTION_BYTES_MAX` in `handshake.rs`); the rest is for many requests
-/// to arrive at once.
+/// Size of the input buffer. An option is the longest message that must fit whole
+/// (`OPTION_BYTES_MAX` in `handshake.rs`). The rest lets many requests arrive at once.
 pub(crate) const INPUT_BYTES: usize = 64 << 10;
 
 /// A window over a buffer of fixed size.
@@ -11,7 +10,7 @@ pub(crate) struct Input {
     bytes: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Bytes taken out so far: the place in the stream, for errors.
+    /// Number of bytes taken so far: the position in the stream, for errors.
     taken: u64,
 }
 
@@ -25,7 +24,7 @@ impl Input {
         }
     }
 
-    /// Where the next bytes go.
+    /// Returns the place for the next bytes.
     pub(crate) fn space(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -36,7 +35,7 @@ impl Input {
         &mut self.bytes[self.end..]
     }
 
-    /// So many bytes were put where `space` said.
+    /// Records that `count` bytes were written to the last `space`.
     pub(crate) fn filled(&mut self, count: usize) {
         assert!(
             count <= self.bytes.len() - self.end,
@@ -49,7 +48,7 @@ impl Input {
         &self.bytes[self.start..self.end]
     }
 
-    /// The next bytes, if so many are there; they stay.
+    /// Returns the next `COUNT` bytes without removing them; `None` if there are fewer.
     pub(crate) fn peek<const COUNT: usize>(&self) -> Option<&[u8; COUNT]> {
         self.bytes().first_chunk()
     }
@@ -60,14 +59,14 @@ impl Input {
         self.taken += count as u64;
     }
 
-    /// Drops up to so many bytes and tells how many it were.
+    /// Drops up to `count` bytes and returns the number of dropped bytes.
     pub(crate) fn skip(&mut self, count: usize) -> usize {
         let skipped = count.min(self.end - self.start);
         self.take(skipped);
         skipped
     }
 
-    /// Moves into `target` what is there and fits, and tells how much it was.
+    /// Moves as many bytes as fit into `target`. Returns the number of moved bytes.
     pub(crate) fn move_to(&mut self, target: &mut [u8]) -> usize {
         let moved = target.len().min(self.end - self.start);
         target[..moved].copy_from_slice(&self.bytes()[..moved]);
@@ -75,12 +74,12 @@ impl Input {
         moved
     }
 
-    /// Where in the stream the next byte stands, from 0.
+    /// Returns the position of the next byte in the stream, from 0.
     pub(crate) fn position(&self) -> u64 {
         self.taken
     }
 
-    /// Counts bytes of the stream that went past this buffer.
+    /// Counts bytes of the stream that bypassed this buffer.
     pub(crate) fn passed(&mut self, count: usize) {
         self.taken += count as u64;
     }

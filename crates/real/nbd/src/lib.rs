@@ -1,27 +1,27 @@
-//! The NBD protocol as a state machine: bytes in, requests out, answers in,
-//! bytes out. It opens no socket, reads no clock and spawns nothing.
+//! The NBD protocol as a state machine. Bytes go in and requests come out; answers go in and bytes
+//! come out. The crate opens no socket, reads no clock and spawns no thread.
 //!
-//! [`Connection`] is the server's side of one connection; its documentation
-//! says how it is driven and what bounds hold. [`client`] is a small client over
-//! any stream. The protocol is that of `doc/proto.md` in the NBD project: fixed
-//! newstyle handshake, simple and structured replies, `base:allocation`; without
-//! extended headers. Of TLS it knows when it begins; encrypting is the driver's.
+//! [`Connection`] is the server's side of one connection. Its documentation explains the driver's
+//! duties and the bounds on memory. [`client`] is a small client over any stream. The protocol is
+//! `doc/proto.md` of the NBD project: fixed newstyle handshake, simple and structured replies,
+//! `base:allocation`, without extended headers. The crate only detects the start of TLS; encryption
+//! is the driver's task.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `export.rs` | what a server offers |
+//! | `export.rs` | exports of a server |
 //! | `connection.rs` | one client: the state machine as a whole |
 //! | `handshake.rs` | from the greeting to an open export |
 //! | `options.rs` | the answer to each option |
-//! | `session.rs` | what was agreed on |
+//! | `session.rs` | agreed terms |
 //! | `transmission.rs` | requests and payloads |
-//! | `check.rs` | whether a request may be carried out |
+//! | `check.rs` | validity of a request |
 //! | `request.rs` | commands, flags, errors, extents |
 //! | `reply.rs` | answers, simple and in chunks |
-//! | `input.rs`, `output.rs`, `pool.rs` | bytes that arrived, bytes to send, buffers that come back |
-//! | `error.rs` | why a connection must be closed |
+//! | `input.rs`, `output.rs`, `pool.rs` | received bytes, bytes to send, recycled buffers |
+//! | `error.rs` | reasons for closing a connection |
 //! | `wire.rs` | the protocol's numbers |
-//! | `client/` | the other side, for tests and tools |
+//! | `client/` | the client's side, for tests and tools |
 //!
 //! A server of zeroes, without its socket:
 //!
@@ -52,7 +52,7 @@
 //!     Ok(sent)
 //! };
 //!
-//! // Client flags, then NBD_OPT_EXPORT_NAME with the empty name.
+//! Client flags, then NBD_OPT_EXPORT_NAME with the empty name.
 //! let answer = arrived(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0")?;
 //! assert_eq!(answer.len(), 18 + 10); // the greeting, size and flags
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -9,17 +9,16 @@ use crate::session::{Encryption, Session};
 use crate::wire::{self, info, option, option_reply};
 use std::fmt;
 
-/// The part of an unknown export's name that an error repeats.
+/// Number of bytes of an unknown export's name that an error repeats.
 const QUOTED_BYTES: usize = 256;
 
-/// Why an option is refused: the type of the reply, and its text.
+/// Refusal of an option: type of the reply, and text.
 type Refusal = (u32, &'static str);
 
-/// Answers an option that is there whole.
+/// Answers a complete option.
 ///
 /// # Errors
-/// An export that does not exist was chosen in the old way, which cannot be
-/// answered.
+/// If `NBD_OPT_EXPORT_NAME` names an unknown export, because its answer has no room for an error.
 pub(crate) fn answer(
     option: u32,
     data: &[u8],
@@ -60,10 +59,10 @@ pub(crate) fn answer(
     Ok(Progress::Going)
 }
 
-/// Answers an option whose data was too long to be looked at.
+/// Answers an option whose data were too long to be examined.
 ///
 /// # Errors
-/// It was the name of an export, which cannot be answered.
+/// If the option was `NBD_OPT_EXPORT_NAME`, because its answer has no room for an error.
 pub(crate) fn answer_too_big(
     option: u32,
     terms: &mut Terms,
@@ -87,7 +86,7 @@ pub(crate) fn answer_too_big(
             });
         }
         option::SET_META_CONTEXT => {
-            // A selection that fails leaves nothing selected.
+            // After a failed selection, no context is selected.
             terms.status_of = None;
             refuse(output, option, option_reply::TOO_BIG, message);
         }
@@ -103,7 +102,7 @@ pub(crate) fn answer_too_big(
     Ok(Progress::Going)
 }
 
-/// Whether what follows is encrypted.
+/// Starts TLS, or returns the reason of the refusal.
 fn start_tls(data: &[u8], terms: &mut Terms) -> Result<(), Refusal> {
     if terms.encryption == Encryption::Off {
         return Err((option_reply::UNSUPPORTED, NO_ENCRYPTION));
@@ -171,7 +170,7 @@ fn structured_reply(data: &[u8], terms: &mut Terms, output: &mut Output) -> Resu
     Ok(())
 }
 
-/// Answers INFO or GO, and tells the number of the export.
+/// Answers INFO or GO, and returns the number of the export.
 fn information(
     option: u32,
     data: &[u8],
@@ -193,7 +192,7 @@ fn information(
     reply_info(output, option, info::EXPORT, 10);
     output.put_u64(export.size_bytes);
     output.put_u16(export.transmission_flags(terms.structured));
-    // Each at most once, however often it was asked for.
+    // Each kind is sent at most once, however often the client asked.
     let mut asked = [false; 4];
     while let Some(kind) = fields.u16() {
         if let Some(asked) = asked.get_mut(usize::from(kind)) {
@@ -277,7 +276,7 @@ fn put_context(output: &mut Output, option: u32, id: u32) {
     output.put(wire::ALLOCATION_CONTEXT.as_bytes());
 }
 
-/// The queries for metadata contexts, all of them well-formed.
+/// The queries for metadata contexts, all well-formed.
 struct ContextQueries<'a> {
     export: usize,
     count: u32,
@@ -349,7 +348,7 @@ fn no_data(data: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// A string behind its length.
+/// Reads a string with its length in front.
 fn string<'a>(fields: &mut Fields<'a>) -> Result<&'a str, Refusal> {
     let length = fields.u32().ok_or(SHORT)? as usize;
     let bytes = fields.take(length).ok_or(SHORT)?;
@@ -363,7 +362,7 @@ fn string<'a>(fields: &mut Fields<'a>) -> Result<&'a str, Refusal> {
         .map_err(|_| (option_reply::INVALID, "found a string that is not UTF-8"))
 }
 
-/// The header of a reply with so many bytes of data.
+/// Writes the header of a reply with `length` bytes of data.
 fn reply(output: &mut Output, option: u32, kind: u32, length: usize) {
     output.put_u64(wire::OPTION_REPLY);
     output.put_u32(option);

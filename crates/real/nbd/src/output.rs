@@ -1,14 +1,14 @@
-//! The bytes that wait for being sent.
+//! Bytes to send.
 
 use std::fmt;
 
-/// The room that stays when everything was sent. More was for a burst, and is
-/// given back.
+/// Largest storage that is kept when everything was sent. A larger storage served a burst, and is
+/// freed.
 const RETAINED_BYTES: usize = 4 << 20;
 const FIRST_BYTES: usize = 64 << 10;
 
-/// A queue of bytes in one piece. Its storage is kept initialised, so that room
-/// for data costs no zeroing.
+/// A queue of bytes in one piece. The storage is always initialised, so that room for data needs no
+/// zeroing.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     storage: Vec<u8>,
@@ -25,7 +25,7 @@ impl Output {
         self.end - self.start
     }
 
-    /// So many bytes were sent.
+    /// Removes `count` sent bytes.
     pub(crate) fn consumed(&mut self, count: usize) {
         assert!(count <= self.len(), "more bytes were sent than there were");
         self.start += count;
@@ -37,14 +37,14 @@ impl Output {
         }
     }
 
-    /// Gives the storage back if nothing waits in it.
+    /// Frees the storage if the queue is empty.
     pub(crate) fn shrink(&mut self) {
         if self.start == self.end {
             *self = Output::default();
         }
     }
 
-    /// Room for so many bytes, which hold leftovers: all must be written.
+    /// Returns room for `count` bytes, which holds old data. The caller must write all bytes.
     pub(crate) fn room(&mut self, count: usize) -> &mut [u8] {
         if self.storage.len() - self.end < count {
             self.make_room(count);
@@ -54,15 +54,15 @@ impl Output {
         &mut self.storage[from..self.end]
     }
 
-    /// Moves what waits to the front, or to a larger storage. Either frees at
-    /// least as much as it moves, which keeps the cost a byte constant.
+    /// Moves the pending bytes to the front, or to a larger storage. Either way frees at least as
+    /// many bytes as it moves, so the cost per byte is constant.
     #[cold]
     fn make_room(&mut self, count: usize) {
         let needed = self.len() + count;
         if needed <= self.storage.len() && self.start >= self.len() {
             self.storage.copy_within(self.start..self.end, 0);
         } else {
-            // Fresh zeroes are pages that are not touched before they are used.
+            // The system provides fresh zero pages only at their first use.
             let size = (needed + self.len()).max(FIRST_BYTES).next_power_of_two();
             let mut larger = vec![0; size];
             larger[..self.len()].copy_from_slice(self.pending());
@@ -71,12 +71,12 @@ impl Output {
         (self.start, self.end) = (0, self.len());
     }
 
-    /// A mark to which [`rewind`](Output::rewind) can go back.
+    /// Returns a mark for [`rewind`](Output::rewind).
     pub(crate) fn mark(&self) -> usize {
         self.len()
     }
 
-    /// Forgets what was put behind the mark.
+    /// Removes the bytes behind the mark.
     pub(crate) fn rewind(&mut self, mark: usize) {
         debug_assert!(mark <= self.len());
         self.end = self.start + mark;
@@ -86,7 +86,7 @@ impl Output {
         self.room(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Overwrites bytes behind a mark, which were put before.
+    /// Overwrites bytes behind a mark.
     pub(crate) fn patch(&mut self, mark: usize, bytes: &[u8]) {
         let at = self.start + mark;
         self.storage[at..at + bytes.len()].copy_from_slice(bytes);
@@ -108,15 +108,14 @@ impl Output {
         self.room(count).fill(0);
     }
 
-    /// A text for people, cut where the protocol's longest string ends. Tells
-    /// its length in bytes.
+    /// Writes a text for people, cut at the protocol's longest string. Returns its length in bytes.
     pub(crate) fn put_text(&mut self, text: impl fmt::Display) -> usize {
         let from = self.mark();
         let mut writer = Text {
             left: crate::wire::STRING_BYTES_MAX,
             output: self,
         };
-        // It fails where it was cut, which is no fault.
+        // The writer fails where the text was cut, which is no error.
         let _ = fmt::write(&mut writer, format_args!("{text}"));
         self.mark() - from
     }

@@ -1,10 +1,10 @@
-//! Payload buffers that come back.
+//! Recycled payload buffers.
 
-/// Buffers of so many bytes in all are kept.
+/// Largest sum of the kept buffers, in bytes.
 pub(crate) const POOL_BYTES_MAX: usize = 4 << 20;
 
-/// Buffers that nobody uses. The last that came is the first to go, while it is
-/// still in the processor's cache.
+/// Unused buffers. The last returned buffer is taken first, because its data are still in the
+/// processor's cache.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     buffers: Vec<Vec<u8>>,
@@ -12,21 +12,21 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// A buffer of this length, which holds leftovers or zeroes.
+    /// Returns a buffer of this length, which holds old data or zeroes.
     pub(crate) fn take(&mut self, length: usize) -> Vec<u8> {
         let Some(mut buffer) = self.buffers.pop() else {
             return vec![0; length];
         };
         self.bytes -= buffer.capacity();
         if buffer.capacity() < length {
-            // Fresh zeroes are pages that are not touched before they are used.
+            // The system provides fresh zero pages only at their first use.
             return vec![0; length];
         }
         buffer.resize(length, 0);
         buffer
     }
 
-    /// Keeps a buffer for later, if there is room.
+    /// Keeps a buffer for later use, if there is room.
     pub(crate) fn give(&mut self, buffer: Vec<u8>) {
         if buffer.capacity() > 0 && self.bytes + buffer.capacity() <= POOL_BYTES_MAX {
             self.bytes += buffer.capacity();

@@ -8,11 +8,11 @@ use std::fmt;
 /// A part of the answer to a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// These bytes.
+    /// Data.
     Data(&'a [u8]),
-    /// So many zeroes; they do not travel where replies are structured.
+    /// Zeroes, which are not transferred in structured replies.
     Hole {
-        /// Length of the hole.
+        /// Length of the hole in bytes.
         length_bytes: u32,
     },
 }
@@ -26,7 +26,7 @@ impl Piece<'_> {
     }
 }
 
-/// Success without data.
+/// Writes a success without data.
 pub(crate) fn done(output: &mut Output, structured: bool, cookie: u64) {
     if structured {
         put_chunk(output, chunk::DONE, chunk::NONE, cookie, 0);
@@ -35,7 +35,7 @@ pub(crate) fn done(output: &mut Output, structured: bool, cookie: u64) {
     }
 }
 
-/// Failure, with a text where there is room for it.
+/// Writes an error, with a text where the reply has room.
 pub(crate) fn error(
     output: &mut Output,
     structured: bool,
@@ -49,7 +49,7 @@ pub(crate) fn error(
     put_error(output, chunk::ERROR, cookie, code, message, None);
 }
 
-/// Failure at a place.
+/// Writes an error at an offset.
 pub(crate) fn error_at(
     output: &mut Output,
     structured: bool,
@@ -93,7 +93,7 @@ fn put_error(
     output.patch(payload + 4, &(text_bytes as u16).to_be_bytes());
 }
 
-/// The data of a read in one piece. Where `fill` fails, the answer is its error.
+/// Writes the data of a read in one piece. If `fill` fails, the answer is its error.
 pub(crate) fn read(
     output: &mut Output,
     structured: bool,
@@ -125,7 +125,7 @@ pub(crate) fn read(
     }
 }
 
-/// The data of a read in pieces, one behind the other.
+/// Writes the data of a read in consecutive pieces.
 pub(crate) fn read_pieces<'a>(
     output: &mut Output,
     structured: bool,
@@ -145,7 +145,7 @@ pub(crate) fn read_pieces<'a>(
     );
 }
 
-/// Holes are sent as zeroes. Tells how many bytes the pieces had.
+/// Writes all pieces in one answer, holes as zeroes. Returns the number of bytes of the pieces.
 fn put_whole<'a>(
     output: &mut Output,
     structured: bool,
@@ -174,7 +174,7 @@ fn put_whole<'a>(
     (output.mark() - from) as u64
 }
 
-/// A chunk a piece. Tells how many bytes the pieces had.
+/// Writes one chunk for each piece. Returns the number of bytes of the pieces.
 fn put_chunks<'a>(
     output: &mut Output,
     request: &Request,
@@ -204,8 +204,8 @@ fn put_chunks<'a>(
     read
 }
 
-/// The allocation of a range. What reaches beyond it is cut off; if nothing is
-/// told, all of it counts as data.
+/// Writes the allocation of a range. Parts beyond the range are cut off. Without extents, the whole
+/// range counts as data.
 pub(crate) fn status(
     output: &mut Output,
     request: &Request,
@@ -254,7 +254,7 @@ fn put_chunk(output: &mut Output, flags: u16, kind: u16, cookie: u64, length: u3
     output.put(&bytes);
 }
 
-/// A header that so many bytes of data follow.
+/// Writes the header of a chunk with `length` bytes of data.
 fn put_data_chunk(output: &mut Output, flags: u16, cookie: u64, offset: u64, length: usize) {
     put_chunk(output, flags, chunk::OFFSET_DATA, cookie, 8 + length as u32);
     output.put_u64(offset);

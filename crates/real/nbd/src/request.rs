@@ -1,16 +1,16 @@
-//! What a client asks for, and the errors that it may be answered with.
+//! Requests of a client, and the errors of their answers.
 
 use crate::wire::command;
 use bitflags::bitflags;
 
-/// What a request does.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Command {
     /// `NBD_CMD_READ`.
     Read,
     /// `NBD_CMD_WRITE`; the payload comes with the request.
     Write,
-    /// `NBD_CMD_FLUSH`: every write that was answered before is made durable.
+    /// `NBD_CMD_FLUSH`: all writes answered before become durable.
     Flush,
     /// `NBD_CMD_TRIM`: the contents are no longer needed.
     Trim,
@@ -18,12 +18,12 @@ pub enum Command {
     Cache,
     /// `NBD_CMD_WRITE_ZEROES`.
     WriteZeroes,
-    /// `NBD_CMD_BLOCK_STATUS`: which parts are allocated.
+    /// `NBD_CMD_BLOCK_STATUS`: asks for the allocated parts of a range.
     BlockStatus,
 }
 
 impl Command {
-    /// The command of a number, unless it is unknown or ends the session.
+    /// Returns the command of a number; `None` if the number is unknown or ends the session.
     pub(crate) fn from_wire(number: u16) -> Option<Command> {
         Some(match number {
             command::READ => Command::Read,
@@ -49,54 +49,52 @@ impl Command {
         }
     }
 
-    /// Whether it changes what the export holds.
+    /// Returns true if the command changes data of the export.
     pub fn changes(self) -> bool {
         matches!(self, Command::Write | Command::Trim | Command::WriteZeroes)
     }
 
-    /// Whether as many bytes as its length travel with it or with its answer.
+    /// Returns true if the data of the range are sent with the request or with its answer.
     pub fn carries_data(self) -> bool {
         matches!(self, Command::Read | Command::Write)
     }
 }
 
 bitflags! {
-    /// How a request wants to be carried out; see "Command flags" in the protocol.
+    /// Flags of a request; see "Command flags" in the protocol.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct CommandFlags: u16 {
-        /// Answer when what was written is durable.
+        /// Forced unit access: answer when the written data are durable.
         const FORCE_UNIT_ACCESS = 1 << 0;
-        /// Zeroes are to be allocated.
+        /// Zeroes must be allocated.
         const NO_HOLE = 1 << 1;
-        /// The data of a read in one chunk. [`Connection`](crate::Connection)
-        /// sees to it.
+        /// The data of a read come in one chunk. [`Connection`](crate::Connection) ensures this.
         const DO_NOT_FRAGMENT = 1 << 2;
-        /// One extent of status is enough. [`Connection`](crate::Connection)
-        /// sees to it.
+        /// The status has only one extent. [`Connection`](crate::Connection) ensures this.
         const ONE_EXTENT = 1 << 3;
         /// Zero faster than by writing, or answer [`ErrorCode::NotSupported`].
         const FAST_ZERO = 1 << 4;
     }
 }
 
-/// A request that was found to be valid: it lies within the export and, unless
-/// the export takes others, on its blocks, and neither command nor flags are beyond what the export offers.
+/// A valid request: within the export, aligned to its blocks unless the export takes unaligned
+/// requests, with a command and flags that the export offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The client's name for it, which its answer carries.
+    /// Identifier chosen by the client, repeated in the answer.
     pub cookie: u64,
-    /// What to do.
+    /// Operation.
     pub command: Command,
-    /// Where, from the beginning of the export; 0 for a flush.
+    /// Offset from the beginning of the export; 0 for a flush.
     pub offset_bytes: u64,
-    /// How much: 0 for a flush, more than 0 for all others.
+    /// Length in bytes: 0 for a flush, more than 0 for all others.
     pub length_bytes: u32,
-    /// How.
+    /// Flags.
     pub flags: CommandFlags,
 }
 
 impl Request {
-    /// How many bytes travel with it or with its answer.
+    /// Returns the number of bytes sent with the request or with its answer.
     pub fn payload_bytes(&self) -> u64 {
         if self.command.carries_data() {
             self.length_bytes.into()
@@ -106,29 +104,29 @@ impl Request {
     }
 }
 
-/// The errors that the protocol knows ("Error values").
+/// Error codes of the protocol ("Error values").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorCode {
-    /// `NBD_EPERM`: a write to what can only be read.
+    /// `NBD_EPERM`: a write to a read-only export.
     NotPermitted,
     /// `NBD_EIO`: the medium failed.
     InputOutput,
     /// `NBD_ENOMEM`.
     OutOfMemory,
-    /// `NBD_EINVAL`: the request makes no sense.
+    /// `NBD_EINVAL`: the request is invalid.
     Invalid,
     /// `NBD_ENOSPC`: a write beyond the end, or no room is left.
     NoSpace,
-    /// `NBD_EOVERFLOW`: too long to be read in one chunk.
+    /// `NBD_EOVERFLOW`: too long for one chunk.
     TooLong,
     /// `NBD_ENOTSUP`: zeroing is no faster than writing.
     NotSupported,
-    /// `NBD_ESHUTDOWN`: the server ends.
+    /// `NBD_ESHUTDOWN`: the server is shutting down.
     ShuttingDown,
 }
 
 impl ErrorCode {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub fn to_wire(self) -> u32 {
         match self {
             ErrorCode::NotPermitted => 1,
@@ -142,8 +140,8 @@ impl ErrorCode {
         }
     }
 
-    /// The error of a number. A client takes what it does not know for
-    /// [`Invalid`](ErrorCode::Invalid), as the protocol asks.
+    /// Returns the error of a number. A client treats unknown numbers as
+    /// [`Invalid`](ErrorCode::Invalid), as the protocol requires.
     pub fn from_wire(number: u32) -> ErrorCode {
         match number {
             1 => ErrorCode::NotPermitted,
@@ -159,7 +157,7 @@ impl ErrorCode {
 }
 
 bitflags! {
-    /// What `base:allocation` says of an extent; nothing = it holds data.
+    /// State of an extent in `base:allocation`; no flag = the extent holds data.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct Allocation: u32 {
         /// Not allocated.
@@ -169,12 +167,12 @@ bitflags! {
     }
 }
 
-/// The status of so many consecutive bytes.
+/// Status of consecutive bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusExtent {
-    /// Length of the extent.
+    /// Length of the extent in bytes.
     pub length_bytes: u32,
-    /// Its state.
+    /// State of the extent.
     pub state: Allocation,
 }
 

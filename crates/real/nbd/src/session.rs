@@ -1,24 +1,24 @@
-//! What was agreed on when an export was opened.
+//! Terms agreed when an export was opened.
 
-/// Whether a server offers TLS.
+/// Use of TLS by a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encryption {
-    /// It does not.
+    /// No TLS.
     #[default]
     Off,
-    /// To clients that ask for it; others are served in the clear.
+    /// TLS for clients that ask for it; other clients are served in the clear.
     Offered,
-    /// Nothing is told or done before TLS has begun.
+    /// Nothing is answered before TLS has begun.
     Required,
 }
 
 /// The terms of the transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Session {
-    /// The number of the export.
+    /// Number of the export.
     pub(crate) export: usize,
-    /// Replies to reads come in chunks.
+    /// True if replies to reads come in chunks.
     pub(crate) structured: bool,
-    /// The client may ask which parts are allocated.
+    /// True if the client may ask for allocated parts.
     pub(crate) status: bool,
 }

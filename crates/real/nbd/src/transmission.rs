@@ -11,14 +11,15 @@ use crate::request::{Command, Request};
 use crate::session::Session;
 use crate::wire::{self, command};
 
-/// The payload of a refused write is skipped up to this length. Beyond it the
-/// client takes us for something that we are not.
+/// Largest payload of a refused write that is skipped. A client with a longer payload does not
+/// speak NBD.
 const SKIPPED_BYTES_MAX: u32 = 2 * PAYLOAD_BYTES_MAX;
-/// If more is missing of a payload, it is read to its place without a stop in
-/// the input. Below, the input takes the requests behind it at the same time.
+/// Missing bytes of a payload from which on data are read directly into the payload. With fewer
+/// missing bytes, the data pass through the input, which receives the next requests at the same
+/// time.
 const DIRECT_BYTES: usize = 16 << 10;
 
-/// What is being received.
+/// State of the reception.
 #[derive(Debug)]
 pub(crate) struct Transmission {
     pub(crate) session: Session,
@@ -40,22 +41,22 @@ enum State {
     },
 }
 
-/// The answer behind what is skipped.
+/// Answer that follows a skipped payload.
 type Outcome = Result<(), Refusal>;
 
-/// Where the transmission went.
+/// Result of a step.
 #[derive(Debug)]
 pub(crate) enum Progress {
     /// More bytes are needed.
     Waiting,
     /// A request was answered at once.
     Answered,
-    /// A request is there, with its payload.
+    /// A request with its payload is complete.
     Request(Request, Vec<u8>),
-    /// The client wants to end.
+    /// The client wants to disconnect.
     Disconnect,
-    /// The next request brings or fetches so many bytes, for which there is no
-    /// room yet. None of it was taken.
+    /// The next request has a payload of this many bytes, for which there is no room yet. No byte
+    /// of the request was taken.
     NoRoom(u64),
 }
 
@@ -67,12 +68,12 @@ impl Transmission {
         }
     }
 
-    /// Whether the next step begins a request, rather than going on with one.
+    /// Returns true if the next step begins a new request.
     pub(crate) fn between_requests(&self) -> bool {
         matches!(self.state, State::Header)
     }
 
-    /// Where to read to, if a payload is long enough to be read to its place.
+    /// Returns the place for a direct read of a long payload; `None` if the payload is short.
     pub(crate) fn direct(&mut self) -> Option<&mut [u8]> {
         match &mut self.state {
             State::Payload {
@@ -82,7 +83,7 @@ impl Transmission {
         }
     }
 
-    /// So many bytes were put where `direct` said.
+    /// Records that `count` bytes were written to the last `direct`.
     pub(crate) fn direct_filled(&mut self, count: usize) {
         if let State::Payload {
             payload, filled, ..
@@ -96,7 +97,7 @@ impl Transmission {
         }
     }
 
-    /// The length of a payload that has come in part.
+    /// Returns the length of a payload that has arrived in part.
     pub(crate) fn payload_bytes(&self) -> u64 {
         if let State::Payload { payload, .. } = &self.state {
             payload.len() as u64
@@ -105,7 +106,7 @@ impl Transmission {
         }
     }
 
-    /// Does one step. A request that carries more than `room` is not begun.
+    /// Carries out one step. A request with a payload above `room` is not begun.
     pub(crate) fn step(
         &mut self,
         export: &Export,
@@ -122,7 +123,7 @@ impl Transmission {
         Ok(self.rest(input, output))
     }
 
-    /// A header; nothing if there is more to it.
+    /// Parses a header. Returns `None` if a payload follows.
     fn header(
         &mut self,
         export: &Export,
@@ -177,7 +178,8 @@ impl Transmission {
         }
         input.take(wire::REQUEST_BYTES);
         Ok(Some(match checked {
-            // Nothing to do is done: layers below need not know such requests.
+            // A request of no bytes is answered here, so the layers below need not handle such
+            // requests.
             Ok(request) if request.length_bytes == 0 && request.command != Command::Flush => {
                 self.answer(request.cookie, Ok(()), output)
             }
@@ -186,7 +188,7 @@ impl Transmission {
         }))
     }
 
-    /// What comes behind a header.
+    /// Handles the data behind a header.
     fn rest(&mut self, input: &mut Input, output: &mut Output) -> Progress {
         match &mut self.state {
             State::Header => Progress::Answered,

@@ -1,4 +1,4 @@
-//! The numbers of the protocol, as they stand on the wire: all big-endian.
+//! The numbers of the protocol, as on the wire: all big-endian.
 
 /// `NBDMAGIC`, the first eight bytes of a server.
 pub(crate) const GREETING: u64 = 0x4e42_444d_4147_4943;
@@ -9,25 +9,25 @@ pub(crate) const REQUEST: u32 = 0x2560_9513;
 pub(crate) const SIMPLE_REPLY: u32 = 0x6744_6698;
 pub(crate) const STRUCTURED_REPLY: u32 = 0x668e_33ef;
 
-/// Bytes of the client's flags, of an option's header and of a request's.
+/// Lengths of the client's flags, of an option's header and of a request's header, in bytes.
 pub(crate) const CLIENT_FLAGS_BYTES: usize = 4;
 pub(crate) const OPTION_HEADER_BYTES: usize = 16;
 pub(crate) const REQUEST_BYTES: usize = 28;
-/// Bytes of reply headers.
+/// Lengths of reply headers in bytes.
 pub(crate) const OPTION_REPLY_BYTES: usize = 20;
 pub(crate) const SIMPLE_REPLY_BYTES: usize = 16;
 pub(crate) const STRUCTURED_REPLY_BYTES: usize = 20;
-/// Zeroes behind the answer to an export name, unless the client asked for none.
+/// Number of zeroes behind the answer to an export name, unless the client asked for none.
 pub(crate) const EXPORT_NAME_PADDING_BYTES: usize = 124;
 
-/// No string of the protocol may be longer.
+/// Longest string of the protocol, in bytes.
 pub(crate) const STRING_BYTES_MAX: usize = 4096;
 
 /// Handshake flags; the client answers with the same bits.
 pub(crate) const FIXED_NEWSTYLE: u32 = 1 << 0;
 pub(crate) const NO_ZEROES: u32 = 1 << 1;
 
-/// Transmission flags that are not a matter of the export.
+/// Transmission flags that do not depend on the export.
 pub(crate) const HAS_FLAGS: u16 = 1 << 0;
 pub(crate) const SEND_DF: u16 = 1 << 7;
 
@@ -50,7 +50,7 @@ pub(crate) mod option_reply {
     pub(crate) const SERVER: u32 = 2;
     pub(crate) const INFO: u32 = 3;
     pub(crate) const META_CONTEXT: u32 = 4;
-    /// Set in all errors.
+    /// Bit of all error types.
     pub(crate) const ERROR: u32 = 1 << 31;
     pub(crate) const UNSUPPORTED: u32 = ERROR | 1;
     pub(crate) const INVALID: u32 = ERROR | 3;
@@ -81,20 +81,20 @@ pub(crate) mod command {
 
 /// Types of chunks of a structured reply.
 pub(crate) mod chunk {
-    /// In the flags of a reply's last chunk.
+    /// Flag of a reply's last chunk.
     pub(crate) const DONE: u16 = 1 << 0;
     pub(crate) const NONE: u16 = 0;
     pub(crate) const OFFSET_DATA: u16 = 1;
     pub(crate) const OFFSET_HOLE: u16 = 2;
     pub(crate) const BLOCK_STATUS: u16 = 5;
-    /// Set in all errors.
+    /// Bit of all error types.
     pub(crate) const ERROR_BIT: u16 = 1 << 15;
     pub(crate) const ERROR: u16 = ERROR_BIT | 1;
     pub(crate) const ERROR_OFFSET: u16 = ERROR_BIT | 2;
 }
 
-/// The one metadata context, and its id where it was selected.
+/// The only metadata context, and its id where selected.
 pub(crate) const ALLOCATION_CONTEXT: &str = "base:allocation";
 pub(crate) const ALLOCATION_CONTEXT_ID: u32 = 1;
-/// The query that asks for all contexts of the namespace.
+/// Query for all contexts of the namespace.
 pub(crate) const BASE_NAMESPACE: &str = "base:";

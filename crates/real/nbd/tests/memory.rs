@@ -1,4 +1,4 @@
-//! What a connection allocates. One test, because the allocator is one.
+//! Allocations of a connection. One test only, because there is one allocator.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::alloc::System;
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Carries out what is asked for, keeping nothing, and sends what waits.
+/// Carries out requests without keeping data, and drops the output.
 fn serve(connection: &mut Connection, bytes: &[u8]) {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -97,19 +97,18 @@ fn a_request_costs_no_allocation_and_a_hostile_client_no_more_than_the_bound() {
     for _ in 0..20 {
         serve(&mut connection, &requests);
     }
-    // The test harness has a thread of its own, which allocates a little.
+    // The thread of the test harness allocates a little.
     let grown = ALLOCATOR.total_allocated() - before;
     assert!(grown < 12_000, "{grown} bytes allocated by 12000 requests");
     assert!(!connection.has_ended());
 
     const MIB: usize = 1 << 20;
     let bounds = [
-        // Lists are paused by their output, refusals too: 8 MiB, which may have
-        // four times the storage.
+        // Lists and refusals are paused by their output: 8 MiB, with up to four times the storage.
         (CLIENT_FLAGS.to_vec(), option(3, &[]), MIB),
         (opened.clone(), request(0, 99, 0, 0, 512), 33 * MIB),
         (opened.clone(), write(0, DISK_BYTES, &[0; 512]), 33 * MIB),
-        // Writes by their payloads: 64 MiB, and one request more.
+        // Writes are paused by their payloads: 64 MiB, and one request more.
         (opened.clone(), write(0, 0, &[0; MIB]), 66 * MIB),
         (opened.clone(), write(0, 0, &[0; 512]), MIB),
         (opened, request(0, 0, 0, 0, 512), MIB),

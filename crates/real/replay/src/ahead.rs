@@ -1,4 +1,4 @@
-//! The trace, read by another thread while it is replayed.
+//! Reads the trace in another thread during the replay.
 
 use crate::ReplayError;
 use crate::command::Command;
@@ -6,23 +6,23 @@ use crate::prepared::Commands;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::Scope;
 
-/// Commands that are handed over at a time.
+/// Number of commands in one portion.
 const AT_ONCE: usize = 512;
-/// So many of these are read ahead, at most.
+/// Largest number of portions read ahead.
 const PORTIONS: usize = 128;
 
 type Portion = Result<Vec<Command>, ReplayError>;
 
-/// Commands that another thread reads.
+/// Commands read by another thread.
 pub(crate) struct Ahead {
     portions: Receiver<Portion>,
     commands: std::vec::IntoIter<Command>,
-    /// How often the trace was not read in time.
+    /// Number of late reads of the trace.
     pub(crate) waits: u64,
 }
 
 impl Ahead {
-    /// Begins to read.
+    /// Starts the reader thread.
     pub(crate) fn start<'scope, 'env>(
         scope: &'scope Scope<'scope, 'env>,
         commands: Commands<'env>,
@@ -37,12 +37,12 @@ impl Ahead {
             commands: Vec::new().into_iter(),
             waits: 0,
         };
-        // The first requests are there before the clock begins.
+        // Wait for the first portion before the clock begins.
         ahead.take(true)?;
         Ok(ahead)
     }
 
-    /// The next command; `None` at the end.
+    /// Returns the next command; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Command>, ReplayError> {
         if self.commands.as_slice().is_empty() {
             self.take(false)?;
@@ -66,7 +66,7 @@ impl Ahead {
     }
 }
 
-/// Reads until the end, or until nobody listens any more.
+/// Reads until the end of the trace, or until the receiver is gone.
 fn read(mut commands: Commands<'_>, sender: &SyncSender<Portion>) {
     loop {
         let portion = portion(&mut commands);
@@ -79,7 +79,7 @@ fn read(mut commands: Commands<'_>, sender: &SyncSender<Portion>) {
     }
 }
 
-/// The next commands; fewer than usual at the end.
+/// Returns the next portion of commands; fewer than usual at the end.
 fn portion(commands: &mut Commands<'_>) -> Portion {
     let mut portion = Vec::with_capacity(AT_ONCE);
     while portion.len() < AT_ONCE {

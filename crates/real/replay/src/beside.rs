@@ -1,7 +1,7 @@
 //! fio, replaying the same requests on the same device.
 //!
-//! fio is given the requests as they were issued here, as an iolog, and asked for the latency of each. Its
-//! log tells when a request completed, in whole milliseconds, and how long it took; so when it was issued is
+//! fio receives the issued requests as an iolog and writes a latency log. The log has the
+//! completion time of a request in whole milliseconds, and its latency. So the time of issue is
 //! known to a millisecond.
 
 use crate::prepared::Commands;
@@ -19,45 +19,46 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use thiserror::Error;
 
-/// What fio may have outstanding. It reaps when that is reached, or when it would wait for long: so its
-/// latencies are no measure of the device's, but its times of issue are its own.
+/// Queue depth of fio. fio reaps completions when this depth is reached, or before a long wait. So
+/// its latencies do not measure the device, but its times of issue are correct.
 const IODEPTH: &str = "256";
 
-/// What came of fio's replay.
+/// Result of fio's replay.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FioReport {
-    /// As it names itself.
+    /// Version string of fio.
     pub version: String,
-    /// Requests that its log has.
+    /// Number of requests in fio's log.
     pub requests: u64,
-    /// From its first issue to its last.
+    /// Time in s from fio's first issue to its last.
     pub duration_s: f64,
-    /// The same by the schedule.
+    /// Time in s from the first issue to the last by the schedule.
     pub scheduled_s: f64,
-    /// How far from their times requests were issued, counted from the first; known to 1000 us.
+    /// Difference between the time of issue and the schedule in us, counted from the first request.
+    /// The resolution is 1000 us.
     pub issue_error_us: Spread,
-    /// How much later requests were issued with each second that went by.
+    /// Growth of the issue delay in us per second.
     pub drift_us_per_s: f64,
 }
 
-/// Why nothing of fio stands beside a replay.
+/// Reason why there is no result of fio.
 #[derive(Debug, Error)]
 pub enum BesideError {
-    /// There is no fio.
+    /// fio is not installed.
     #[error("fio is not installed")]
     NotInstalled,
     /// The trace or the device cannot be used.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// The trace cannot be handed to fio.
+    /// The trace cannot be converted for fio.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// There is no folder for fio's files.
+    /// The folder for fio's files cannot be created.
     #[error("`{}`: {source}", folder.display())]
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// fio cannot be started.
@@ -66,23 +67,23 @@ pub enum BesideError {
     /// fio failed.
     #[error("fio ended with {status}: {said}")]
     Failed {
-        /// How it ended.
+        /// Exit status.
         status: ExitStatus,
-        /// The first line that it said.
+        /// First line of fio's error output.
         said: String,
     },
     /// fio's log cannot be read.
     #[error("fio's log: {0}")]
     Log(io::Error),
-    /// fio's log has other lines than latencies.
+    /// A line of fio's log is no latency.
     #[error("fio's log has a line that is no latency")]
     NoLatency,
-    /// fio has done nothing.
+    /// fio issued no request.
     #[error("fio's log is empty")]
     EmptyLog,
 }
 
-/// A folder that goes when it is dropped.
+/// A temporary folder, removed on drop.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -94,7 +95,7 @@ impl Drop for Folder {
 /// Replays the trace by timing with fio.
 ///
 /// # Errors
-/// fio is not there or fails, in its own words; the trace cannot be handed to it.
+/// If fio is absent, if fio fails, or if the trace cannot be converted for fio.
 pub fn fio_beside(options: &ReplayOptions, requests: u64) -> Result<FioReport, BesideError> {
     let version = Command::new("fio")
         .arg("--version")
@@ -108,7 +109,7 @@ pub fn fio_beside(options: &ReplayOptions, requests: u64) -> Result<FioReport, B
         source,
     })?;
     let schedule = write_iolog(options, &target, requests, &folder.0.join("trace.iolog"))?;
-    // It opens the device itself.
+    // fio opens the device itself, so the claim must end first.
     drop(target);
     run(options, &folder.0)?;
     let issues = issues(&folder.0.join("fio_lat.1.log"))?;
@@ -123,7 +124,7 @@ pub fn fio_beside(options: &ReplayOptions, requests: u64) -> Result<FioReport, B
     })
 }
 
-/// Writes what is replayed; returns when each goes.
+/// Writes the requests as an iolog. Returns the scheduled time of each.
 fn write_iolog(
     options: &ReplayOptions,
     target: &Target,
@@ -167,7 +168,7 @@ fn run(options: &ReplayOptions, folder: &Path) -> Result<(), BesideError> {
     fio.args(["--log_offset=1", "--output=report"])
         .arg(format!("--iodepth={IODEPTH}"));
     fio.arg(format!("--direct={}", u8::from(!options.buffered)));
-    // A colon separates files for fio, unless it is escaped.
+    // An unescaped colon separates files for fio.
     let target = fs::canonicalize(&options.target).map_err(BesideError::Host)?;
     fio.arg(format!(
         "--replay_redirect={}",
@@ -192,11 +193,11 @@ fn run(options: &ReplayOptions, folder: &Path) -> Result<(), BesideError> {
     })
 }
 
-/// When requests were issued, in us, in order.
+/// Returns the times of issue in us, in order.
 fn issues(log: &Path) -> Result<Vec<u64>, BesideError> {
     let text = fs::read_to_string(log).map_err(BesideError::Log)?;
     let issue = |line: &str| {
-        // Milliseconds of the completion, latency in ns, direction, bytes, offset.
+        // The fields are: completion in ms, latency in ns, direction, bytes, offset.
         let mut fields = line.split(',').map(str::trim);
         let completed_us = fields.next()?.parse::<u64>().ok()? * 1000;
         Some(completed_us.saturating_sub(fields.next()?.parse::<u64>().ok()? / 1000))
@@ -211,7 +212,7 @@ fn issues(log: &Path) -> Result<Vec<u64>, BesideError> {
     }
 }
 
-/// The issues beside their schedule, both counted from the first.
+/// Compares the times of issue with the schedule. Both are counted from the first request.
 fn tally(schedule: &[Time], issues: &[u64]) -> Tally {
     let mut tally = Tally::new();
     for (due, issue) in schedule.iter().zip(issues) {

@@ -1,4 +1,4 @@
-//! What issuer, clock and device need: measured before a replay, as in section 6.5 of *Pro-active storage
+//! Measures issuer, clock and device before a replay, as in section 6.5 of *Pro-active storage
 //! systems*.
 
 use crate::command::Action;
@@ -8,33 +8,33 @@ use fullstroke_units::Duration;
 use std::io;
 use std::time::Instant;
 
-/// Reads by which the gap between issues is measured.
+/// Number of reads to measure the gap between issues.
 const READS: u32 = 64;
-/// Sleeps by which it is measured how late the kernel wakes.
+/// Number of sleeps to measure the delay of the kernel's wake-ups.
 const SLEEPS: usize = 64;
 const SLEEP: std::time::Duration = std::time::Duration::from_micros(200);
-/// The replay spins at least so long before an instant, and no longer than the second: one that spins all
-/// the time is taken off its processor for 50 ms a second, whatever its priority, as soon as others starve
-/// there (the kernel's fair server, and `sched_rt_runtime_us` before it).
+/// Least and longest time for which the replay spins before an instant. A real-time thread that
+/// spins all the time is taken off its processor for 50 ms a second as soon as other threads starve
+/// there. The kernel's fair server does this, and `sched_rt_runtime_us` did before.
 const SPIN_MIN: std::time::Duration = std::time::Duration::from_micros(20);
 const SPIN_MAX: std::time::Duration = std::time::Duration::from_micros(200);
 
-/// What was measured.
+/// Result of the calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calibration {
-    /// The mean gap between two reads that are issued one by one, as fast as can be: asynchronous ones, or,
-    /// for threads that wait, such as return before the next.
+    /// Mean gap between two reads issued one by one at full speed. With a ring or a pool the reads
+    /// are asynchronous. With threads that wait, each read returns before the next.
     pub issue_gap: Duration,
-    /// The replay sleeps until this before an instant, then spins: nine in ten times the kernel woke no
-    /// later.
+    /// Time before an instant at which the replay stops sleeping and spins. In nine of ten cases
+    /// the kernel woke no later.
     pub spin: Duration,
-    /// From giving a request to a thread until that hands it to the kernel, half of the times; 0 with a ring,
-    /// and for threads that take requests themselves.
+    /// Median time from handing a request to a thread until the thread issues the request; 0 with a
+    /// ring, and for threads that take requests themselves.
     pub hand_over: Duration,
 }
 
 impl Calibration {
-    /// Measures; reads the first block of the target some times.
+    /// Measures with some reads of the first block of the target.
     pub(crate) fn measure(issuer: &mut Issuer, target: &Target) -> io::Result<Calibration> {
         let issue_gap = issue_gap(issuer, target)?;
         let spin = spin(|span| issuer.wait(span))?;
@@ -47,7 +47,8 @@ impl Calibration {
     }
 }
 
-/// For threads that wait for their calls, one of which `reads` the first block and says with what result.
+/// Measures for threads that wait for their calls. `reads` reads the first block and returns the
+/// result of the call.
 pub(crate) fn of_calls(read: impl Fn() -> i32) -> io::Result<Calibration> {
     let began = Instant::now();
     for _ in 0..READS {
@@ -71,7 +72,7 @@ pub(crate) fn of_calls(read: impl Fn() -> i32) -> io::Result<Calibration> {
 fn issue_gap(issuer: &mut Issuer, target: &Target) -> io::Result<Duration> {
     let began = Instant::now();
     for _ in 0..READS {
-        // Nothing else is outstanding: there is room for more.
+        // Nothing else is outstanding, so there is room for this entry.
         issuer.push(Action::Read, 0, target.alignment_bytes, 0);
         issuer.submit()?;
     }
@@ -82,7 +83,7 @@ fn issue_gap(issuer: &mut Issuer, target: &Target) -> io::Result<Duration> {
     ))
 }
 
-/// Waits for so many reads; all that is said is added to `answers`.
+/// Waits for `reads` reads. All answers are added to `answers`.
 fn complete(issuer: &mut Issuer, reads: u32, answers: &mut Vec<Answer>) -> io::Result<()> {
     let (mut left, mut failed) = (reads, None);
     while left > 0 {
@@ -100,7 +101,7 @@ fn complete(issuer: &mut Issuer, reads: u32, answers: &mut Vec<Answer>) -> io::R
     failed.map_or(Ok(()), |error| Err(io::Error::from_raw_os_error(error)))
 }
 
-/// Half of the times a thread begins no later; 0 with a ring, which has nobody to wake.
+/// Returns the median time until a thread begins; 0 with a ring, because a ring wakes no thread.
 fn hand_over(issuer: &mut Issuer, target: &Target) -> io::Result<std::time::Duration> {
     if let Issuer::Ring(_) = issuer {
         return Ok(std::time::Duration::ZERO);
@@ -120,7 +121,7 @@ fn hand_over(issuer: &mut Issuer, target: &Target) -> io::Result<std::time::Dura
     Ok(spans.get(spans.len() / 2).copied().unwrap_or_default())
 }
 
-/// Nine in ten wake-ups are no later.
+/// Returns the delay of a wake-up that nine in ten do not exceed.
 fn spin(mut sleep: impl FnMut(std::time::Duration) -> io::Result<()>) -> io::Result<Duration> {
     let mut late = [std::time::Duration::ZERO; SLEEPS];
     for late in &mut late {

@@ -1,14 +1,15 @@
-//! Threads that wait for their calls: as programs do that read and write, and unlike a load generator that
-//! has any number outstanding.
+//! Threads that wait for their calls. Ordinary programs read and write in this way. A load
+//! generator, in contrast, has any number of requests outstanding.
 //!
-//! Whichever thread is free takes the next request and, with it, the schedule: nobody else looks at that until
-//! the request is due. Then it hands the schedule on, makes its call, and comes back when that has returned. A
-//! request whose instant passes while all threads are in calls goes late, and so may those that follow:
-//! *Pro-active storage systems* (2012), section 6.7, figure 29 shows what that does to the gaps between
-//! requests (ledger P-46). What goes together ([`ReplayOptions::batch`]) goes in one call, which returns when
-//! all of it is done.
+//! A free thread takes the next request together with the schedule. No other thread looks at the
+//! schedule until the request is due. Then the thread hands the schedule on, makes its call, and
+//! returns after the call. If the instant of a request passes while all threads are in calls, the
+//! request is issued late, and later requests may be late as well. *Pro-active storage systems*
+//! (2012), section 6.7, figure 29 shows the effect on the gaps between requests (ledger P-46).
+//! Requests that are issued together ([`ReplayOptions::batch`]) share one call, which returns when
+//! all are done.
 //!
-//! What came of it is counted by the thread that began the others, in the order in which requests were issued.
+//! The thread that started the others counts the results, in the order of issue.
 
 use crate::ahead::Ahead;
 use crate::calls::Calls;
@@ -33,7 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
-/// Replays by so many threads.
+/// Replays by `threads` threads.
 pub(crate) fn replay(
     options: &ReplayOptions,
     threads: u32,
@@ -127,7 +128,7 @@ fn access(options: &ReplayOptions, threads: u32) -> String {
     format!("{who} ({how}); {}", options.way())
 }
 
-/// What calls and the clock need, as a thread of the same priority measures it.
+/// Measures calls and clock in a thread of the same priority as the replay's threads.
 fn calibrated(calls: &Calls, target: &Target) -> Result<(Calibration, String), ReplayError> {
     let measure = || {
         let scheduling = priority::raise();
@@ -143,52 +144,52 @@ fn calibrated(calls: &Calls, target: &Target) -> Result<(Calibration, String), R
         })
 }
 
-/// What all threads know. It stands as long as one of them is in the kernel.
+/// State shared by all threads. The state lives as long as a thread is in the kernel.
 struct Shared {
     calls: Calls,
-    /// Closer to an instant than this, a thread does not sleep.
+    /// Time before an instant in which a thread does not sleep.
     spin: std::time::Duration,
     in_batches: bool,
     stop: AtomicBool,
     schedule: Mutex<Schedule>,
 }
 
-/// What is next, and when.
+/// The next request and its time.
 struct Schedule {
-    /// `None` once nobody is to take any more.
+    /// Source of commands; `None` when no thread may take more.
     ahead: Option<Ahead>,
-    /// The command that was offered to the dispatcher.
+    /// Command offered to the dispatcher.
     next: Option<Command>,
     dispatcher: Dispatcher,
     clock: Clock,
     error: Option<ReplayError>,
-    /// Requests whose instant had passed when a thread was free to take them.
+    /// Number of requests whose instant had passed when a thread became free.
     late: u64,
-    /// Requests that went in one call with an earlier one.
+    /// Number of requests issued in one call with an earlier request.
     together: u64,
 }
 
-/// A request that was handed to the kernel.
+/// A request issued to the kernel.
 #[derive(Clone, Copy, Debug)]
 struct Issued {
     number: u64,
     command: Command,
-    /// When it was to go.
+    /// Scheduled time of issue.
     due: Time,
     at: Time,
 }
 
-/// A request that has returned.
+/// A request whose call has returned.
 #[derive(Clone, Copy, Debug)]
 struct Finished {
     issued: Issued,
     at: Time,
-    /// 0 if there is none.
+    /// Error number; 0 for none.
     error: i32,
 }
 
 impl Schedule {
-    /// Reads the next command.
+    /// Reads the next command and offers it to the dispatcher.
     fn offer(&mut self) -> Result<(), ReplayError> {
         self.next = match &mut self.ahead {
             Some(ahead) => ahead.next()?,
@@ -208,7 +209,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// When the next request is due.
+    /// Returns the time when the next request is due.
     fn due(&self) -> Option<Time> {
         match self.dispatcher.turn() {
             Turn::At(due) => Some(due),
@@ -251,14 +252,15 @@ impl Shared {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody takes any more: the reading of the trace, which ends with this, and what went wrong.
+    /// Stops all threads. Returns the reader of the trace, which the caller thereby ends, and the
+    /// first error.
     fn finish(&self) -> (Option<Ahead>, Option<ReplayError>) {
         self.stop.store(true, Ordering::Relaxed);
         let mut schedule = self.schedule();
         (schedule.ahead.take(), schedule.error.take())
     }
 
-    /// A thread's life.
+    /// Runs one thread.
     fn serve(&self, ring: Option<Ring>, finished: &Sender<Finished>) {
         let (mut ring, mut group) = (ring, Vec::new());
         while let Some(clock) = self.take(&mut group) {
@@ -272,7 +274,7 @@ impl Shared {
                 }
                 _ => group.iter().for_each(|issued| {
                     let error = self.call(&issued.command);
-                    // Nobody listens any more once another request has failed.
+                    // After another request has failed, the receiver may be gone.
                     let _ = finished.send(Finished {
                         issued: *issued,
                         at: clock.now(),
@@ -283,7 +285,8 @@ impl Shared {
         }
     }
 
-    /// Waits until the next request is due, and takes it, with those that go together with it; `None` at the end.
+    /// Waits until the next request is due. Takes this request and the requests that are issued
+    /// together with it. Returns `None` at the end.
     fn take(&self, group: &mut Vec<Issued>) -> Option<Clock> {
         group.clear();
         let mut schedule = self.schedule();
@@ -326,7 +329,7 @@ impl Shared {
         Some(clock)
     }
 
-    /// Waits in the kernel for a request; its error, or 0.
+    /// Carries out a request and waits for it. Returns the error number, or 0.
     fn call(&self, command: &Command) -> i32 {
         let result = |(start, bytes)| {
             command.error_of(bytes, self.calls.carry_out(command.action, start, bytes))
@@ -339,7 +342,7 @@ impl Shared {
     }
 }
 
-/// Hands several requests to the kernel, and waits for all of them.
+/// Issues several requests to the kernel, and waits for all.
 fn call_together(
     ring: &mut Ring,
     clock: Clock,
@@ -390,7 +393,8 @@ fn call_together(
     Ok(())
 }
 
-/// Begins the threads, and counts until all have ended, or one hangs behind a failure.
+/// Starts the threads, and counts until all have ended. Returns early if a thread hangs after a
+/// failure.
 fn play(
     shared: &Arc<Shared>,
     threads: u32,
@@ -399,7 +403,7 @@ fn play(
 ) -> Result<(), ReplayError> {
     let (sender, finished) = channel();
     let (ready, begun) = channel();
-    // Nobody takes anything before all are there.
+    // The lock keeps threads from taking requests before all threads are ready.
     let mut schedule = shared.schedule();
     let begin = |_| -> std::io::Result<JoinHandle<()>> {
         let (shared, sender, ready) = (Arc::clone(shared), sender.clone(), ready.clone());
@@ -449,17 +453,17 @@ fn play(
     Ok(())
 }
 
-/// What came of requests, in the order in which they were issued.
+/// Results of the requests, in the order of issue.
 struct Accounts<'env, 'scope> {
     options: &'env ReplayOptions,
     target: &'env Target,
-    /// Told of everything at the instants at which it was.
+    /// Dispatcher that is told of every issue and completion at its own time.
     dispatcher: Dispatcher,
-    /// Those before which another has not returned.
+    /// Finished requests that wait for an earlier request to return.
     early: BTreeMap<u64, Finished>,
-    /// The number that is counted next.
+    /// Number of the next request to count.
     next: u64,
-    /// When those that were counted returned, and their numbers.
+    /// Completion times and numbers of counted requests that were outstanding at the last issue.
     outstanding: BTreeSet<(Time, u64)>,
     tally: Tally,
     log: Option<Log<'scope>>,
@@ -468,7 +472,7 @@ struct Accounts<'env, 'scope> {
 }
 
 impl Accounts<'_, '_> {
-    /// Counts what returns; whether all threads have ended.
+    /// Counts the results. Returns true when all threads have ended.
     fn listen(
         &mut self,
         shared: &Shared,
@@ -484,7 +488,7 @@ impl Accounts<'_, '_> {
             if stop.load(Ordering::Relaxed) || self.failure.is_some() {
                 shared.stop.store(true, Ordering::Relaxed);
             }
-            // One that hangs in the kernel is left there.
+            // A thread that hangs in the kernel is left there.
             if self
                 .failure
                 .is_some_and(|(_, since)| since.elapsed() > outside(PATIENCE))
@@ -498,7 +502,7 @@ impl Accounts<'_, '_> {
         if finished.error != 0 {
             self.errors += 1;
             if self.errors > self.options.tolerated_errors {
-                // Of several that were under way together, the first in the trace is named.
+                // Of several requests that failed together, the error names the first in the trace.
                 let (named, _) = self
                     .failure
                     .get_or_insert_with(|| (finished, Instant::now()));
@@ -551,7 +555,7 @@ impl Accounts<'_, '_> {
     }
 
     fn finish(mut self, report: &mut Report) -> Result<(), ReplayError> {
-        // What was issued after a request that hangs.
+        // Requests that were issued after a request that hangs.
         for finished in std::mem::take(&mut self.early).into_values() {
             self.count(finished);
         }

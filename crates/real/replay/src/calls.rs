@@ -6,18 +6,18 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
 
-/// A file, and the memory that its calls use. It stands as long as a thread is in one of them.
+/// A file, and the memory for its calls. Both live as long as a thread is in a call.
 pub(crate) struct Calls {
     file: File,
     read: Memory,
     write: Memory,
 }
 
-// SAFETY: nothing is read through the pointers of `Memory`: only the kernel uses what they point to, which
-// stands until the last thread has let go of this.
+// SAFETY: nothing is read through the pointers of `Memory`. Only the kernel uses the memory. The
+// memory lives until the last thread has dropped its reference to `Calls`.
 #[expect(unsafe_code, reason = "memory that the kernel alone uses")]
 unsafe impl Send for Calls {}
-// SAFETY: as above; the rest is `Sync`.
+// SAFETY: as above; the other fields are `Sync`.
 #[expect(unsafe_code, reason = "memory that the kernel alone uses")]
 unsafe impl Sync for Calls {}
 
@@ -34,8 +34,9 @@ impl Calls {
         &self.file
     }
 
-    /// Waits in the kernel until it is done: the result as a ring would tell it. `bytes` is at most
-    /// [`PIECE_BYTES`](crate::memory::PIECE_BYTES) for reads and writes.
+    /// Carries out an action and waits in the kernel. Returns the result in the form of a ring:
+    /// bytes, or a negative error. `bytes` is at most [`PIECE_BYTES`](crate::memory::PIECE_BYTES)
+    /// for reads and writes.
     #[expect(
         unsafe_code,
         reason = "many threads read into the same memory, so it can be no slice"
@@ -44,8 +45,8 @@ impl Calls {
         let file = self.file.as_raw_fd();
         let (length, offset) = (bytes as usize, start as libc::off_t);
         loop {
-            // SAFETY: both pieces of memory are as long as the longest piece of a request, and stand as long
-            // as `self`; the file is open as long as that.
+            // SAFETY: both pieces of memory are as long as the longest piece of a request. Memory
+            // and open file live as long as `self`.
             let result = unsafe {
                 match action {
                     Action::Read => libc::pread(file, self.read.start.cast(), length, offset),

@@ -1,4 +1,4 @@
-//! A request of the trace as the device's.
+//! A request of the trace as a command for the device.
 
 use crate::Writes;
 use crate::memory::PIECE_BYTES;
@@ -7,7 +7,7 @@ use fullstroke_contract::Operation;
 use fullstroke_trace::Record;
 use fullstroke_units::SECTOR_BYTES;
 
-/// What a device is asked to do.
+/// Kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Read,
@@ -26,7 +26,7 @@ impl Action {
         }
     }
 
-    /// The same for logs.
+    /// Returns the operation for logs.
     pub(crate) fn operation(self) -> Operation {
         match self {
             Action::Read => Operation::Read,
@@ -37,18 +37,18 @@ impl Action {
     }
 }
 
-/// One request, as it is issued.
+/// One request as issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Command {
     pub(crate) action: Action,
-    /// The first byte; aligned.
+    /// First byte; aligned.
     pub(crate) start: u64,
-    /// 0 for a flush.
+    /// Length in bytes; 0 for a flush.
     pub(crate) bytes: u64,
     pub(crate) record: Record,
 }
 
-/// What becomes of a request of the trace.
+/// Treatment of a request of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Issue(Command),
@@ -56,17 +56,17 @@ pub(crate) enum Fate {
     Forbid,
 }
 
-/// What becomes of `record`, which lies within the target's capacity.
+/// Returns the treatment of `record`, which lies within the target's capacity.
 pub(crate) fn fate(record: Record, writes: Writes, target: &Target) -> Fate {
     let action = match (record.operation, writes) {
         (Operation::Read, _) => Action::Read,
         (Operation::Write, Writes::Overwrite) => Action::Write,
         (Operation::Write, Writes::AsReads) => Action::Read,
         (Operation::Discard, Writes::Overwrite) => Action::Discard,
-        // A flush changes nothing; it belongs to the writes that it follows.
+        // A flush changes nothing. It belongs to the writes before it.
         (Operation::Flush, Writes::Overwrite | Writes::AsReads) => Action::Flush,
         (Operation::Write | Operation::Discard, Writes::Refuse) => return Fate::Forbid,
-        // Standbys and starts are a disk's own, and no block device carries them out.
+        // Standby and start commands belong to a disk. No block device carries them out.
         _ => return Fate::LeaveOut,
     };
     let (start, bytes) = aligned(&record, target);
@@ -78,7 +78,7 @@ pub(crate) fn fate(record: Record, writes: Writes, target: &Target) -> Fate {
     })
 }
 
-/// The record's bytes, to the alignment around them.
+/// Returns the record's bytes, widened to the alignment.
 fn aligned(record: &Record, target: &Target) -> (u64, u64) {
     if record.operation.is_of_all() {
         return (0, 0);
@@ -90,7 +90,7 @@ fn aligned(record: &Record, target: &Target) -> (u64, u64) {
 }
 
 impl Command {
-    /// The pieces in which it goes: first byte and length of each.
+    /// Returns the pieces of the command: first byte and length of each.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
         let Command { start, bytes, .. } = *self;
         let most = if matches!(self.action, Action::Read | Action::Write) {
@@ -104,18 +104,19 @@ impl Command {
         })
     }
 
-    /// The error of a piece of `bytes`, by its result; 0 if there is none.
+    /// Returns the error of a piece of `bytes` with this result; 0 if there is none.
     pub(crate) fn error_of(&self, bytes: u64, result: i32) -> i32 {
         let moves = matches!(self.action, Action::Read | Action::Write);
         match result {
             ..0 => -result,
-            // Fewer bytes than asked for: the device has become smaller.
+            // The call moved fewer bytes, so the device has become smaller.
             _ if moves && (result as u64) < bytes => libc::ENODATA,
             _ => 0,
         }
     }
 
-    /// Whether more is touched than the trace says, because of the alignment.
+    /// Returns true if the command touches more than the request of the trace, because of the
+    /// alignment.
     pub(crate) fn is_widened(&self) -> bool {
         self.bytes > self.record.extent.sectors.bytes().0
     }

@@ -1,4 +1,4 @@
-//! Why a trace is not replayed, or not to its end.
+//! Reasons why a trace is not replayed, or not to its end.
 
 use crate::command::Command;
 use crate::target::Target;
@@ -9,21 +9,21 @@ use fullstroke_workload::pace::NoCompletion;
 use std::io;
 use thiserror::Error;
 
-/// Why a trace is not replayed, or not to its end.
+/// Reason why a trace is not replayed, or not to its end.
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// The trace cannot be read or understood, or does not fit.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The pace needs what the trace lacks.
+    /// The pace needs completion times, which the trace lacks.
     #[error("`{file}`: {source}")]
     Completions {
         /// The trace.
         file: String,
-        /// Which request.
+        /// The request without a completion.
         source: NoCompletion,
     },
-    /// A request would change the device, and nobody allowed it.
+    /// A request would change the device, and writes are not permitted.
     #[error(
         "`{file}`: request {number} is a {}, and nothing was said of writes; expected --writes skip, as-reads, or \
          overwrite, with which all that stands on the device is lost",
@@ -32,9 +32,9 @@ pub enum ReplayError {
     Writes {
         /// The trace.
         file: String,
-        /// Which request, from 1.
+        /// Number of the request, from 1.
         number: u64,
-        /// What it is.
+        /// Operation of the request.
         operation: Operation,
     },
     /// No request of the trace is left.
@@ -42,7 +42,7 @@ pub enum ReplayError {
     Nothing {
         /// The trace.
         file: String,
-        /// How many were left out.
+        /// Number of omitted requests.
         skipped: u64,
     },
     /// The device cannot be used.
@@ -50,28 +50,28 @@ pub enum ReplayError {
     Target {
         /// The device or file.
         device: String,
-        /// What was found, what was expected.
+        /// The value found, and the value expected.
         reason: String,
     },
-    /// The kernel gives no ring.
+    /// The kernel does not provide io_uring.
     #[error(
         "io_uring cannot be used here: {source}; it needs Linux 5.11 or later that allows it \
          (kernel.io_uring_disabled = 0, and no filter of a container); --io threads does without"
     )]
     Ring {
-        /// Why not.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// The kernel gives no ring to a thread that is to make one call of several requests.
+    /// The kernel does not provide io_uring to a thread that issues several requests in one call.
     #[error(
         "--threads with --batch hands several requests to the kernel in one call, which takes io_uring, and that cannot \
          be used here: {source}; --threads without --batch does without"
     )]
     Together {
-        /// Why not.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// A request failed, and no further failure was tolerated.
+    /// A request failed, and the limit of tolerated failures was reached.
     #[error(
         "`{device}`: request {number} ({operation}, sector {sector}, {bytes} bytes) failed after {issued} were \
          issued, {seconds:.3} s after the beginning: {source}{gone}"
@@ -79,21 +79,21 @@ pub enum ReplayError {
     Failed {
         /// The device or file.
         device: String,
-        /// Which request, from 1, of those that were issued.
+        /// Number of the request among the issued requests, from 1.
         number: u64,
-        /// What it was.
+        /// Name of the operation.
         operation: &'static str,
-        /// Where it began, in sectors of 512 bytes.
+        /// First sector of 512 bytes.
         sector: u64,
-        /// How long it was.
+        /// Length in bytes.
         bytes: u64,
-        /// How many had been issued.
+        /// Number of requests issued before.
         issued: u64,
-        /// When it failed.
+        /// Time of the failure, in s after the beginning.
         seconds: f64,
-        /// How.
+        /// Error of the kernel.
         source: io::Error,
-        /// What that means, if it is plain.
+        /// Meaning of the error, if clear.
         gone: &'static str,
     },
     /// A clock, a thread or a ring failed.
@@ -102,7 +102,8 @@ pub enum ReplayError {
 }
 
 impl ReplayError {
-    /// Request `number` failed at `at`, after so many were issued.
+    /// Creates the error of request `number`, which failed at `at` after `issued` requests were
+    /// issued.
     pub(crate) fn of_request(
         target: &Target,
         number: u64,

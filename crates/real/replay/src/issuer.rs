@@ -1,4 +1,4 @@
-//! How requests reach the kernel: by a ring, or by threads where the kernel gives none.
+//! Passes requests to the kernel by a ring, or by threads where the kernel provides no ring.
 
 use crate::command::Action;
 use crate::ring::{OUTSTANDING_MAX, Ring};
@@ -8,43 +8,45 @@ use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// What is said of a piece of a request.
+/// A report on a piece of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
-    /// A thread hands it to the kernel now. A ring says nothing of the kind: that is when it is submitted.
+    /// A thread issues the piece now. A ring does not report this, because its time of issue is the
+    /// submission.
     Begun {
-        /// Whose it is.
+        /// Tag of the piece.
         user: u64,
-        /// When.
+        /// Time of issue.
         at: Instant,
     },
-    /// It has completed.
+    /// The piece has completed.
     Done {
-        /// Whose it is.
+        /// Tag of the piece.
         user: u64,
-        /// As of the system call: bytes, or an error below 0.
+        /// Result of the system call: bytes, or a negative error.
         result: i32,
     },
 }
 
-/// Hands pieces of requests to the kernel and says what became of them.
+/// Issues pieces of requests and reports their results.
 pub(crate) enum Issuer {
     /// io_uring.
     Ring(Box<Ring>),
-    /// Threads that wait for one request each.
+    /// A pool of threads, each waiting for one request.
     Threads {
-        /// They.
+        /// The threads.
         threads: Threads,
-        /// Why there is no ring, unless threads were asked for.
+        /// Reason why there is no ring; `None` if threads were requested.
         instead: Option<String>,
     },
 }
 
 impl Issuer {
-    /// By `io`; if that is left open by threads where the kernel gives no ring.
+    /// Creates an issuer of kind `io`. With `None`, threads are used if the kernel provides no
+    /// ring.
     ///
     /// # Errors
-    /// The ring that was asked for is not given, or no thread is.
+    /// If the requested ring or the threads cannot be created.
     pub(crate) fn new(file: &File, io: Option<Io>) -> Result<Issuer, ReplayError> {
         let ring = || Ring::new(file).map(|ring| Issuer::Ring(Box::new(ring)));
         let threads = |instead| {
@@ -63,7 +65,7 @@ impl Issuer {
         }
     }
 
-    /// Which way it is.
+    /// Returns the kind of the issuer.
     pub(crate) fn io(&self) -> Io {
         match self {
             Issuer::Ring(_) => Io::IoUring,
@@ -71,7 +73,7 @@ impl Issuer {
         }
     }
 
-    /// Requests that may be outstanding; more are held back.
+    /// Returns the largest number of outstanding requests. Further requests are held back.
     pub(crate) fn outstanding_max(&self) -> u64 {
         match self {
             Issuer::Ring(_) => OUTSTANDING_MAX,
@@ -79,8 +81,9 @@ impl Issuer {
         }
     }
 
-    /// Adds a piece of a request, to be submitted; `false` if there is no room before the next
-    /// submission. `bytes` is at most [`PIECE_BYTES`](crate::memory::PIECE_BYTES) for reads and writes.
+    /// Adds a piece of a request for the next submission. Returns `false` if there is no room
+    /// before the submission. `bytes` is at most [`PIECE_BYTES`](crate::memory::PIECE_BYTES) for
+    /// reads and writes.
     pub(crate) fn push(&mut self, action: Action, start: u64, bytes: u64, user: u64) -> bool {
         match self {
             Issuer::Ring(ring) => ring.push(action, start, bytes, user),
@@ -88,7 +91,7 @@ impl Issuer {
         }
     }
 
-    /// Hands on what was added, as much of it as is taken now.
+    /// Submits the added pieces, as many as are accepted now.
     pub(crate) fn submit(&mut self) -> io::Result<()> {
         match self {
             Issuer::Ring(ring) => ring.submit(),
@@ -99,7 +102,7 @@ impl Issuer {
         }
     }
 
-    /// Whether everything that was added was handed on.
+    /// Returns true if all added pieces were submitted.
     pub(crate) fn is_submitted(&mut self) -> bool {
         match self {
             Issuer::Ring(ring) => ring.is_submitted(),
@@ -107,7 +110,7 @@ impl Issuer {
         }
     }
 
-    /// Sleeps until something completes, at most so long.
+    /// Sleeps until a piece completes, at most `limit`.
     pub(crate) fn wait(&mut self, limit: Duration) -> io::Result<()> {
         match self {
             Issuer::Ring(ring) => ring.wait(limit),
@@ -118,8 +121,8 @@ impl Issuer {
         }
     }
 
-    /// What there is to say, added to `answers`: of each piece in order, and beginnings in the order in
-    /// which pieces were added.
+    /// Adds the new reports to `answers`. The reports on each piece are in order. Reports of
+    /// beginnings are in the order in which pieces were added.
     pub(crate) fn reap(&mut self, answers: &mut Vec<Answer>) {
         match self {
             Issuer::Ring(ring) => ring.reap(answers),

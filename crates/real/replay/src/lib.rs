@@ -1,44 +1,41 @@
-//! Traces on real devices, and how true to them the replay was.
+//! Replays traces on real devices, and measures the accuracy of the replay.
 //!
-//! [`replay`] issues the requests of a trace on a block device or a file through
-//! io_uring, past the page cache. When each may go is decided by the same
-//! [`Dispatcher`](fullstroke_workload::pace::Dispatcher) that paces a replay in the
-//! simulator; this crate adds a clock, a ring and a thread. Where the kernel gives no ring, threads with
-//! `pread` and `pwrite` stand for it, and only for it. Programs whose threads wait for their calls are
-//! another matter: [`ReplayOptions::threads`].
+//! [`replay`] issues the requests of a trace on a block device or a file through io_uring, past the
+//! page cache. The [`Dispatcher`](fullstroke_workload::pace::Dispatcher) decides when each request
+//! is issued. The simulator uses the same dispatcher. This crate adds a clock, a ring and a thread.
+//! Where the kernel provides no ring, threads with `pread` and `pwrite` take its place. Programs
+//! whose threads wait for their calls are a different matter: see [`ReplayOptions::threads`].
 //!
-//! **One thread** issues and reaps. It follows an absolute schedule: until shortly before
-//! an instant it sleeps in the kernel, where a completion wakes it, and from then on it
-//! spins over the completion queue and the clock. Reading the trace and writing the log are other
-//! threads' work.
+//! **One thread** issues and reaps. The thread follows an absolute schedule. Until shortly before
+//! an instant, the thread sleeps in the kernel, and a completion wakes it. Then it spins over the
+//! completion queue and the clock. Other threads read the trace and write the log.
 //!
-//! **Nothing is issued before everything is known.** The whole trace is read once
-//! beforehand ([`prepare`](Prepared)): what is wrong with it, what does not fit the device, and
-//! writes that nobody allowed are errors before the first request.
+//! **Nothing is issued before everything is known.** The whole trace is read once beforehand
+//! ([`prepare`](Prepared)). So a damaged trace, a request that does not fit the device, or a
+//! forbidden write is an error before the first request.
 //!
-//! **What came of it** is measured at each request and stands in the [`Report`]: how late it was
-//! issued, how many were outstanding and should have been, and whether the replay may be called
-//! faithful.
+//! **The results** are measured at each request and reported in the [`Report`]: the delay of the
+//! issue, the number of outstanding requests here and in the trace, and a verdict on the replay.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `options.rs` | what is replayed, where, and how |
-//! | `error.rs` | why not |
-//! | `target.rs` | the device: its size, its alignment, who uses it |
-//! | `command.rs` | a request of the trace as the device's |
+//! | `options.rs` | trace, target and rules of a replay |
+//! | `error.rs` | errors |
+//! | `target.rs` | the device: its size, its alignment, its other users |
+//! | `command.rs` | a request of the trace as a command for the device |
 //! | `prepared.rs` | the trace, read once before |
-//! | `ahead.rs` | the trace, read again while it is replayed |
-//! | `issuer.rs` | how requests reach the kernel |
+//! | `ahead.rs` | the trace, read again during the replay |
+//! | `issuer.rs` | the way of requests to the kernel |
 //! | `ring.rs`, `threads.rs` | by io_uring, or by threads |
-//! | `calls.rs`, `memory.rs` | the calls of threads; what is read into |
-//! | `clock.rs`, `priority.rs` | when it is, and who is scheduled then |
-//! | `calibration.rs` | what ring, clock and device need |
+//! | `calls.rs`, `memory.rs` | the calls of threads; the memory for data |
+//! | `clock.rs`, `priority.rs` | the clock; the scheduling priority |
+//! | `calibration.rs` | measurement of ring, clock and device |
 //! | `player.rs` | the loop |
-//! | `callers.rs` | threads that wait for their calls, in place of it |
-//! | `tally.rs`, `report.rs` | what is measured, and said of it |
+//! | `callers.rs` | threads that wait for their calls, in place of the loop |
+//! | `tally.rs`, `report.rs` | measurements, and the report |
 //! | `log.rs` | the replay as a trace |
 //! | `beside.rs` | fio on the same requests |
-//! | `record.rs` | the other way round: requests that reach a device, as a trace |
+//! | `record.rs` | the reverse: requests that reach a device, recorded as a trace |
 
 mod ahead;
 mod beside;

@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// Records that are handed over at a time, so that the other thread is seldom woken.
+/// Number of records in one portion. Large portions wake the other thread seldom.
 const AT_ONCE: usize = 256;
 
 type Numbered = (u64, Record);
 
-/// Keeps what was issued and when it completed.
+/// Keeps issued requests with their completion times.
 pub(crate) struct Log<'scope> {
     sender: Sender<Vec<Numbered>>,
     portion: Vec<Numbered>,
@@ -40,7 +40,7 @@ impl<'scope> Log<'scope> {
         })
     }
 
-    /// Request `number` was issued and completed.
+    /// Adds the completed request `number`.
     pub(crate) fn add(&mut self, number: u64, command: &Command, issued: Time, completed: Time) {
         let extent = Extent::new(command.start / SECTOR_BYTES, command.bytes / SECTOR_BYTES);
         let record = Record {
@@ -58,14 +58,14 @@ impl<'scope> Log<'scope> {
     }
 
     fn hand_over(&mut self) {
-        // A writer that has failed says so at the end.
+        // A writer that has failed reports this at the end.
         let _ = self.sender.send(std::mem::replace(
             &mut self.portion,
             Vec::with_capacity(AT_ONCE),
         ));
     }
 
-    /// Puts the file in its place.
+    /// Writes the rest and moves the file to its place.
     pub(crate) fn finish(mut self) -> Result<(), ReplayError> {
         self.hand_over();
         let Log { sender, writer, .. } = self;
@@ -77,7 +77,7 @@ impl<'scope> Log<'scope> {
     }
 }
 
-/// Writes records in the order of their numbers, though they complete in another.
+/// Writes records in the order of their numbers, although requests complete in another order.
 fn write(mut writer: TraceWriter, portions: &Receiver<Vec<Numbered>>) -> Result<(), TraceError> {
     let (mut early, mut next) = (BTreeMap::new(), 1);
     for portion in portions {
@@ -87,7 +87,7 @@ fn write(mut writer: TraceWriter, portions: &Receiver<Vec<Numbered>>) -> Result<
             next += 1;
         }
     }
-    // What follows a request that failed.
+    // Records behind a request that failed.
     early
         .values()
         .try_for_each(|record| writer.write(record).map(drop))?;

@@ -1,19 +1,19 @@
-//! The memory that a device is read into and written from.
+//! The memory for reads and writes of a device.
 //!
-//! What is read is of no interest, so all reads go to one piece of memory and all writes come from
-//! another, whatever is outstanding: two pieces serve any depth. Nothing ever looks at the first one.
+//! The data of reads are never used. So all reads share one piece of memory, and all writes share
+//! another, at any queue depth. Nothing ever looks at the first piece.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 
-/// The longest piece of a request; longer ones go in several, as they do below the block layer, whose
-/// limits (`max_sectors_kb`) are smaller.
+/// Longest piece of a request. A longer request is issued in several pieces. Below the block layer
+/// requests are split in any case, because the limits there (`max_sectors_kb`) are smaller.
 pub(crate) const PIECE_BYTES: u64 = 2 << 20;
-/// Whatever a device's blocks are, memory is aligned to this.
+/// Alignment of the memory, whatever the block size of the device.
 const ALIGNMENT: usize = 4096;
-/// `FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE`: how a discard is said to files and devices alike.
+/// `FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE`: the form of a discard for files and devices alike.
 pub(crate) const DISCARD: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 
-/// Memory that the kernel may use as long as it stands.
+/// Memory that the kernel may use until it is freed.
 pub(crate) struct Memory {
     pub(crate) start: *mut u8,
 }
@@ -24,7 +24,7 @@ impl Memory {
         Err(_) => panic!("the alignment is a power of two"),
     };
 
-    /// Zeroes.
+    /// Allocates zeroed memory.
     #[expect(
         unsafe_code,
         reason = "the kernel writes to it at any time, so it can be no slice"
@@ -38,11 +38,12 @@ impl Memory {
         Memory { start }
     }
 
-    /// Bytes that do not compress, so that a device gains nothing from what they are.
+    /// Allocates memory with bytes that do not compress, so that a device gains nothing from their
+    /// content.
     #[expect(unsafe_code, reason = "filled before the kernel knows of it")]
     pub(crate) fn scrambled() -> Memory {
         let memory = Memory::new();
-        // SAFETY: the memory was just made, of this size, and nobody else knows of it.
+        // SAFETY: the memory was just allocated with this size, and nothing else refers to it.
         let bytes = unsafe { std::slice::from_raw_parts_mut(memory.start, PIECE_BYTES as usize) };
         // xorshift64 (Marsaglia, 2003).
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
@@ -57,7 +58,7 @@ impl Memory {
 
     #[expect(unsafe_code, reason = "the counterpart of its allocation")]
     pub(crate) fn free(&mut self) {
-        // SAFETY: it was allocated with this layout, and is freed once, by whoever had it.
+        // SAFETY: the memory was allocated with this layout, and its owner frees it once.
         unsafe { dealloc(self.start, Memory::LAYOUT) };
     }
 }

@@ -1,4 +1,4 @@
-//! What is replayed, where, and how.
+//! Trace, target and rules of a replay.
 
 use crate::command::Command;
 use fullstroke_trace::{Beyond, Options};
@@ -7,72 +7,73 @@ use fullstroke_workload::pace::Rules;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// What becomes of requests that would change the device.
+/// Treatment of requests to change the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Writes {
-    /// One of them is an error, before anything is issued.
+    /// Any such request is an error before the first issue.
     #[default]
     Refuse,
-    /// They are left out, and counted.
+    /// Such requests are left out and counted.
     Skip,
-    /// Writes read what they would have written over; discards are left out.
+    /// Writes become reads of the same addresses; discards are left out.
     AsReads,
-    /// They are carried out: what stands on the device is lost.
+    /// Such requests are carried out: the data on the device are lost.
     Overwrite,
 }
 
-/// How requests reach the kernel.
+/// Way of requests to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Io {
     /// By io_uring, from one thread.
     IoUring,
-    /// By `pread` and `pwrite` from a pool of threads, one for each request that is outstanding.
+    /// By `pread` and `pwrite` from a pool of threads, one for each outstanding request.
     Threads,
 }
 
-/// A replay.
+/// Options of a replay.
 #[derive(Clone, Debug)]
 pub struct ReplayOptions {
-    /// The trace.
+    /// Path of the trace.
     pub trace: PathBuf,
-    /// Which of its requests, and how they are read. Its scale of time is left at 1:
-    /// [`Rules::scale`] is the replay's.
+    /// Selection of requests, and the way of reading. The time scale is ignored here:
+    /// [`Rules::scale`] is the scale of the replay.
     pub selection: Options,
-    /// End after this many requests.
+    /// Largest number of requests; `None` for all.
     pub requests: Option<u64>,
-    /// A block device or a file.
+    /// Path of a block device or a file.
     pub target: PathBuf,
-    /// What to do with addresses beyond it.
+    /// Treatment of addresses beyond the target.
     pub beyond: Beyond,
-    /// What to do with requests that change it.
+    /// Treatment of requests to change the target.
     pub writes: Writes,
-    /// When requests go.
+    /// Rules for the times of issue.
     pub rules: Rules,
-    /// Issue together what the ring could not issue apart, as calibrated (section 6.5 of
-    /// *Pro-active storage systems*).
+    /// True to issue together the requests that the ring could not issue apart, by calibration
+    /// (section 6.5 of *Pro-active storage systems*).
     pub batch: bool,
-    /// How requests reach the kernel; if that is left open by io_uring, and where it is forbidden by
-    /// threads.
+    /// Way of requests to the kernel. With `None`, io_uring is used, or threads where io_uring is
+    /// forbidden.
     pub io: Option<Io>,
-    /// So many threads issue, and each waits for its call to return before it takes the next request;
-    /// with [`Pace::Timing`](fullstroke_workload::pace::Pace::Timing) alone. In place of `io`.
+    /// Number of issuing threads. Each thread waits for its call to return before the next request.
+    /// Only with [`Pace::Timing`](fullstroke_workload::pace::Pace::Timing). Replaces `io`.
     pub threads: Option<u32>,
-    /// Through the page cache, for files that cannot be read past it.
+    /// True to go through the page cache, for files without direct I/O.
     pub buffered: bool,
-    /// Tolerate, and count, this many requests that fail.
+    /// Number of failed requests to tolerate and count.
     pub tolerated_errors: u64,
-    /// Write the replay to this file, as a trace in the native format.
+    /// File for a log of the replay, as a trace in the native format.
     pub log: Option<PathBuf>,
-    /// A replay by timing is faithful if 99 of 100 requests are issued within this of their time.
+    /// Limit of the issue error. A replay by timing is faithful if 99 of 100 requests are within
+    /// the limit.
     pub issue_error_max: Duration,
-    /// It is faithful if what it keeps is off by no more than this share: of arrivals a second by
-    /// timing, of what is outstanding by load. The published bound is 0.04.
+    /// Largest error share of a faithful replay: of arrivals per second by timing, or of
+    /// outstanding requests by load. The published bound is 0.04.
     pub error_share_max: f64,
 }
 
 impl ReplayOptions {
-    /// What stands between requests and the device.
+    /// Returns a description of the cache layer before the device.
     pub(crate) fn way(&self) -> &'static str {
         match self.buffered {
             true => "through the page cache: response times are its own",
@@ -80,7 +81,7 @@ impl ReplayOptions {
         }
     }
 
-    /// When a request would go by the trace's times.
+    /// Returns the time of issue by the trace's times.
     pub(crate) fn schedule(&self, command: &Command) -> Time {
         let arrival = command.record.arrival;
         if self.rules.pace.heeds_times() {

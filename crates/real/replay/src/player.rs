@@ -17,21 +17,23 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time;
 
-/// Requests that are submitted together, at most: so late is the first of them.
+/// Largest number of requests in one submission. The first of them is late by the time of preparing
+/// the rest.
 pub(crate) const BATCH_MAX: usize = 256;
-/// The clock begins so long after everything is ready.
+/// Time from the end of the preparation to time 0 of the clock.
 pub(crate) const LEAD: time::Duration = time::Duration::from_millis(20);
-/// A sleep without another end: the word to stop is looked for so often.
+/// Longest sleep. The stop flag is checked after each sleep.
 pub(crate) const LOOK: time::Duration = time::Duration::from_millis(100);
-/// What is outstanding when a request has failed gets so long to complete.
+/// Time for outstanding requests to complete after a request has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Replays a trace; ends early once `stop` is true, and reports what there is. The calling thread
-/// becomes and stays a real-time one, if that is permitted; those that it begins do not.
+/// Replays a trace. Ends early once `stop` is true, and reports the results so far. The calling
+/// thread becomes a real-time thread and stays one, if that is permitted. Threads that it starts do
+/// not.
 ///
 /// # Errors
-/// What is wrong with trace or device, before anything is issued; later, what the system
-/// refuses, or a request that failed.
+/// Before the first issue: an error of the trace or the device. Later: an error of the system, or a
+/// request that failed.
 pub fn replay(options: &ReplayOptions, stop: &AtomicBool) -> Result<Report, ReplayError> {
     let target = Target::open(&options.target, options.writes, options.buffered)?;
     target.refuse_trace(&options.trace, options.writes)?;
@@ -43,6 +45,7 @@ pub fn replay(options: &ReplayOptions, stop: &AtomicBool) -> Result<Report, Repl
         device: target.name.clone(),
         reason: format!("its first block cannot be read: {error}"),
     };
+    // Raised before the calibration, so that the calibration runs at the replay's priority.
     let scheduling = priority::raise();
     let calibration = Calibration::measure(&mut issuer, &target).map_err(fails)?;
     let prepared = Prepared::read(options, &target, calibration.issue_gap)?;
@@ -93,16 +96,16 @@ struct Player<'env, 'scope> {
     options: &'env ReplayOptions,
     target: &'env Target,
     dispatcher: Dispatcher,
-    /// Closer to an instant than this, the thread does not sleep.
+    /// Time before an instant in which the thread does not sleep.
     spin: Duration,
     clock: Clock,
     ahead: Ahead,
-    /// The command that was offered to the dispatcher.
+    /// Command offered to the dispatcher.
     next: Option<Command>,
     flying: Slots<Flying>,
-    /// What is submitted next.
+    /// Slots of the next submission.
     batch: Vec<u32>,
-    /// Reused for answers.
+    /// Buffer for answers, reused.
     reaped: Vec<Answer>,
     tally: Tally,
     log: Option<Log<'scope>>,
@@ -112,24 +115,24 @@ struct Player<'env, 'scope> {
     issuer: Issuer,
 }
 
-/// A request that was issued.
+/// An issued request.
 #[derive(Clone, Copy, Debug)]
 struct Flying {
     number: u64,
     command: Command,
-    /// When it was to go.
+    /// Scheduled time of issue.
     due: Time,
-    /// When it would go by the trace's times.
+    /// Time of issue by the trace's times.
     schedule: Time,
-    /// When it was handed to the kernel, if it was.
+    /// Time when the kernel received the request, if it did.
     issued: Option<Time>,
-    /// Pieces that have not completed.
+    /// Number of incomplete pieces.
     pieces: u32,
-    /// The first error of a piece.
+    /// First error of a piece.
     error: i32,
 }
 
-/// A request that failed beyond what is tolerated.
+/// A failed request beyond the tolerated number.
 #[derive(Debug)]
 struct Failure {
     flying: Flying,
@@ -137,7 +140,7 @@ struct Failure {
 }
 
 impl Player<'_, '_> {
-    /// How the device is reached, and what that costs.
+    /// Returns a description of the way to the device, with its cost.
     fn access(&self, calibration: Calibration) -> String {
         let cache = self.options.way();
         match &self.issuer {
@@ -173,6 +176,7 @@ impl Player<'_, '_> {
             }
             let now = self.clock.now();
             match self.dispatcher.turn() {
+                // The next request waits for a completion. The report mentions such delays.
                 Turn::At(_) if self.dispatcher.outstanding() >= self.issuer.outstanding_max() => {
                     self.held_back += 1;
                     self.issuer.wait(LOOK)?;
@@ -194,7 +198,7 @@ impl Player<'_, '_> {
         Ok(())
     }
 
-    /// Sleeps if there is time for that; a completion ends it.
+    /// Sleeps if there is time for a sleep. A completion ends the sleep.
     fn wait_until(&mut self, now: Time, due: Time) -> io::Result<()> {
         let left = due.since(now);
         if left > self.spin {
@@ -206,7 +210,7 @@ impl Player<'_, '_> {
         Ok(())
     }
 
-    /// Reads the next command.
+    /// Reads the next command and offers it to the dispatcher.
     fn offer(&mut self, now: Time) -> Result<(), ReplayError> {
         self.next = self.ahead.next()?;
         let Some(Command { record, .. }) = self.next else {
@@ -224,7 +228,7 @@ impl Player<'_, '_> {
             })
     }
 
-    /// Issues what may go by `now`.
+    /// Issues the requests due at `now`.
     fn issue(&mut self, now: Time) -> Result<(), ReplayError> {
         self.batch.clear();
         while let Turn::At(due) = self.dispatcher.turn()
@@ -248,7 +252,7 @@ impl Player<'_, '_> {
         Ok(())
     }
 
-    /// A piece of a request is handed to the kernel; the first one counts.
+    /// Records the issue of a piece. The first piece counts as the issue of the request.
     fn begun(&mut self, slot: u32, at: Time) {
         let flying = &mut self.flying[slot];
         if flying.issued.is_none() {
@@ -257,7 +261,7 @@ impl Player<'_, '_> {
         }
     }
 
-    /// Adds the pieces of a command to what is submitted next.
+    /// Adds the pieces of a command to the next submission.
     fn push(&mut self, due: Time, command: Command) -> Result<u32, ReplayError> {
         let flying = Flying {
             number: self.dispatcher.issued(),
@@ -270,7 +274,8 @@ impl Player<'_, '_> {
         };
         let slot = self.flying.keep(flying);
         for (start, bytes) in command.pieces() {
-            // Room for all answers was made when the ring was; for questions, a submission makes it.
+            // The ring was created with room for all answers. A submission makes room for more
+            // entries.
             while !self
                 .issuer
                 .push(command.action, start, bytes, user(slot, bytes))
@@ -290,7 +295,7 @@ impl Player<'_, '_> {
         Ok(())
     }
 
-    /// Takes what has completed.
+    /// Takes completed pieces.
     fn reap(&mut self) -> Result<(), ReplayError> {
         self.reaped.clear();
         self.issuer.reap(&mut self.reaped);
@@ -346,7 +351,7 @@ impl Player<'_, '_> {
         }
         self.errors += 1;
         if self.errors > self.options.tolerated_errors {
-            // Of several that were under way together, the first in the trace is named.
+            // Of several requests that failed together, the error names the first in the trace.
             let named = self.failure.get_or_insert(Failure { flying, at: now });
             if flying.number < named.flying.number {
                 *named = Failure { flying, at: now };
@@ -354,7 +359,7 @@ impl Player<'_, '_> {
         }
     }
 
-    /// Waits for what is outstanding, and issues nothing more.
+    /// Waits for outstanding requests, and issues nothing more.
     fn drain(&mut self) -> Result<(), ReplayError> {
         let until = self.clock.now() + PATIENCE;
         while self.dispatcher.outstanding() > 0
@@ -408,7 +413,7 @@ impl Player<'_, '_> {
     }
 }
 
-/// What is given back with a piece: whose it is, and how many bytes it should have moved.
+/// Returns the tag of a piece: the slot of its request, and the number of bytes to move.
 pub(crate) fn user(slot: u32, bytes: u64) -> u64 {
     bytes << 32 | u64::from(slot)
 }

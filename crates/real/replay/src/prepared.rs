@@ -46,7 +46,7 @@ impl<'a> Commands<'a> {
     pub(crate) fn next(&mut self) -> Result<Option<Command>, ReplayError> {
         while self.left > 0 {
             let record = match self.reader.next() {
-                // Of a trace of nothing but writes that are left out nothing was selected.
+                // If a trace has only writes and all are left out, the selection is empty.
                 Err(TraceError::NothingSelected { .. }) if self.options.writes == Writes::Skip => {
                     return Ok(None);
                 }
@@ -75,7 +75,7 @@ impl<'a> Commands<'a> {
     }
 }
 
-/// What [`Writes::Skip`] leaves out.
+/// Operations omitted by [`Writes::Skip`].
 const SKIPPED: [Operation; 5] = [
     Operation::Write,
     Operation::Discard,
@@ -84,9 +84,9 @@ const SKIPPED: [Operation; 5] = [
     Operation::Start,
 ];
 
-/// The operations that are read from the trace: those that are issued, or those that are not.
-/// What is left out by [`Writes::Skip`] must not be mapped to the device, nor be refused
-/// because it does not fit.
+/// Returns the operations to read from the trace: the issued ones, or the omitted ones. Operations
+/// omitted by [`Writes::Skip`] must not be mapped to the device. An address beyond the device is no
+/// error for them.
 fn selected(options: &ReplayOptions, issued: bool) -> Vec<Operation> {
     let given = &options.selection.operations;
     if options.writes != Writes::Skip {
@@ -102,7 +102,7 @@ fn selected(options: &ReplayOptions, issued: bool) -> Vec<Operation> {
     among.iter().copied().filter(wanted).collect()
 }
 
-/// How many requests [`Writes::Skip`] leaves out, up to the instant `last` if there is one.
+/// Returns the number of requests omitted by [`Writes::Skip`], up to the instant `last` if given.
 fn skipped(options: &ReplayOptions, last: Option<Time>) -> Result<u64, ReplayError> {
     let operations = selected(options, false);
     if options.writes != Writes::Skip || operations.is_empty() {
@@ -125,26 +125,26 @@ fn skipped(options: &ReplayOptions, last: Option<Time>) -> Result<u64, ReplayErr
     }
 }
 
-/// What is known of a trace before it is replayed.
+/// Facts about a trace before the replay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prepared {
-    /// Requests that will be issued.
+    /// Number of requests to issue.
     pub requests: u64,
-    /// Requests that will not, as the options say.
+    /// Number of requests omitted by the options.
     pub left_out: u64,
-    /// Requests that touch more than the trace says, because the device's blocks are larger than
-    /// its sectors.
+    /// Number of requests widened beyond the trace's extent, because the device's blocks are larger
+    /// than the trace's sectors.
     pub widened: u64,
-    /// Requests that follow the one before them sooner than requests can be issued one by one.
+    /// Number of requests closer to the one before than the issue gap.
     pub below_issue_gap: u64,
-    /// From the first arrival to the last, unscaled.
+    /// Time from the first arrival to the last, unscaled.
     pub span: Duration,
-    /// What is wrong with the trace.
+    /// Notes on flaws of the trace.
     pub notes: Vec<String>,
 }
 
 impl Prepared {
-    /// Reads the whole trace; what would stop its replay is an error here.
+    /// Reads the whole trace. Any error that would stop the replay is reported here.
     pub(crate) fn read(
         options: &ReplayOptions,
         target: &Target,

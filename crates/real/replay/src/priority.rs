@@ -1,13 +1,14 @@
-//! Who is scheduled when a request is due.
+//! The scheduling priority of the issuing thread.
 
 use std::io;
 use std::thread::available_parallelism;
 
-/// Puts this thread before all that are not real-time, so that it is on a processor when a request
-/// is due. What it did; where that is not permitted, what follows.
+/// Gives this thread priority over all threads that are not real-time, so that the thread has a
+/// processor when a request is due. Returns a description of the result; if not permitted, with the
+/// consequence.
 pub(crate) fn raise() -> String {
-    // A thread that spins at real-time priority on the only processor would keep the others from
-    // reading the trace.
+    // With one processor, a thread that spins at real-time priority would stop the thread that
+    // reads the trace.
     if available_parallelism().map_or(1, usize::from) < 2 {
         return format!("not real-time, as there is one processor, which others need: {LATE}");
     }
@@ -28,13 +29,14 @@ const LATE: &str = "requests are late by what the scheduler gives to others";
     reason = "neither the standard library nor rustix sets scheduling policies"
 )]
 fn set_first_in_first_out() -> io::Result<()> {
-    // SAFETY: a structure of integers, all of which may be 0; musl's has more of them than glibc's.
+    // SAFETY: a structure of integers, all of which may be 0. musl's structure has more fields than
+    // glibc's.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = 1;
-    // Threads that this one begins read and write files, and are not to be real-time.
+    // Threads started by this one read and write files, and must not be real-time.
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: `sched_setscheduler` reads the structure that it is given, which outlives the call;
-    // thread 0 is the caller.
+    // SAFETY: `sched_setscheduler` only reads the structure, which outlives the call. Thread 0 is
+    // the caller.
     let result = unsafe { libc::sched_setscheduler(0, policy, &parameters) };
     if result == 0 {
         Ok(())

@@ -1,9 +1,10 @@
-//! The other way round: the requests that reach a device, recorded as a trace.
+//! Records the requests that reach a device as a trace: the reverse of a replay.
 //!
-//! The kernel's block events go to an instance of its tracer that is this process's own, filtered to the device, so
-//! that nobody else's tracing is disturbed. Its buffer is bounded: how full it became is told, and how many events were
-//! lost if it ran over. The events are read as they come, matched as those of a block tracer are
-//! (`fullstroke-trace`), and written in the native format.
+//! The kernel's block events go to a private instance of the kernel's tracer, filtered to the
+//! device. So the recording does not disturb other users of the tracer. The instance's buffer is
+//! bounded. The result names its highest fill and the number of lost events. The events are read as
+//! they come, matched like the events of a block tracer (`fullstroke-trace`), and written in the
+//! native format.
 
 mod instance;
 mod pipe;
@@ -23,41 +24,41 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
 
-/// A recording.
+/// Options of a recording.
 #[derive(Clone, Debug)]
 pub struct RecordOptions {
-    /// A block device, or a partition.
+    /// Path of a block device or a partition.
     pub device: PathBuf,
-    /// The file to write, in a format that its name tells.
+    /// Path of the file to write. The name selects the format.
     pub file: PathBuf,
-    /// How long; until `stop` unless said.
+    /// Length of the recording; `None` until `stop` is true.
     pub duration: Option<Duration>,
-    /// The kernel's buffer of events, for each processor.
+    /// Size of the kernel's buffer of events, for each processor.
     pub buffer: Bytes,
 }
 
-/// What came of a recording.
+/// Result of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recording {
     /// The device.
     pub device: String,
-    /// The file that was written.
+    /// Path of the file.
     pub file: String,
-    /// Requests that it has.
+    /// Number of requests in the file.
     pub requests: u64,
-    /// How long events were taken.
+    /// Length of the recording in s.
     pub seconds: f64,
-    /// Events that were read.
+    /// Number of events read.
     pub events: u64,
-    /// Events that the kernel had no room for.
+    /// Number of events for which the kernel had no room.
     pub lost_events: u64,
-    /// How full the fullest processor's buffer became, as far as was seen: a share of it.
+    /// Highest observed fill of the fullest processor's buffer, as a share of its size.
     pub high_water_share: f64,
-    /// What is wrong with the trace.
+    /// Notes on flaws of the trace.
     pub notes: Vec<String>,
 }
 
-/// Why requests of a device cannot be recorded.
+/// Reason why requests of a device cannot be recorded.
 #[derive(Debug, Error)]
 enum RecordError {
     #[error("{0}")]
@@ -86,7 +87,7 @@ enum RecordError {
     Nothing,
 }
 
-/// What is counted while events are read.
+/// Counters of the reader of events.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     events: u64,
@@ -95,11 +96,11 @@ struct Counts {
     seconds: f64,
 }
 
-/// Records until the time is over or `stop` is true; what was recorded until then is kept.
+/// Records until the time is over or `stop` is true. Everything recorded until then is kept.
 ///
 /// # Errors
-/// The device is none, the kernel's tracer cannot be used, the file cannot be written, or nothing reached the
-/// device.
+/// If the path is no device, the kernel's tracer cannot be used, the file cannot be written, or no
+/// request reached the device.
 pub fn record(options: &RecordOptions, stop: &Arc<AtomicBool>) -> Result<Recording, ReplayError> {
     let device = options.device.display().to_string();
     let refuse = |error: RecordError| ReplayError::Target {
@@ -144,7 +145,7 @@ pub fn record(options: &RecordOptions, stop: &Arc<AtomicBool>) -> Result<Recordi
     })
 }
 
-/// The device's major and minor number.
+/// Returns the device's major and minor number.
 fn device_number(device: &Path) -> Result<(u32, u32), RecordError> {
     let found = fs::metadata(device).map_err(RecordError::Device)?;
     if !found.file_type().is_block_device() {
@@ -156,7 +157,7 @@ fn device_number(device: &Path) -> Result<(u32, u32), RecordError> {
     ))
 }
 
-/// Whether `file` stands on the device, or on a partition of it.
+/// Returns true if `file` is stored on the device, or on a partition of the device.
 fn stands_on(file: &Path, (major, minor): (u32, u32)) -> bool {
     let Ok(found) = fs::metadata(file) else {
         return false;

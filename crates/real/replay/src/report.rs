@@ -1,4 +1,4 @@
-//! What is said of a replay, and whether it may be called faithful.
+//! The report on a replay, with the verdict.
 
 use crate::tally::Tally;
 use crate::{Calibration, FioReport, Io, Prepared, ReplayOptions};
@@ -10,20 +10,20 @@ use std::fmt;
 /// A distribution, in the unit of its field's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
-    /// The mean.
+    /// Mean.
     pub mean: f64,
-    /// Half are no larger.
+    /// Median.
     pub p50: f64,
-    /// 99 in 100 are no larger.
+    /// 99th percentile.
     pub p99: f64,
-    /// 999 in 1000 are no larger.
+    /// 99.9th percentile.
     pub p999: f64,
-    /// The largest.
+    /// Largest value.
     pub max: f64,
 }
 
 impl Spread {
-    /// Of a histogram in nanoseconds; the unit has so many.
+    /// Summarises a histogram in nanoseconds. `unit_ns` is the unit of the result in nanoseconds.
     pub(crate) fn of(histogram: &Histogram<u64>, unit_ns: f64) -> Spread {
         let at = |quantile| histogram.value_at_quantile(quantile) as f64 / unit_ns;
         Spread {
@@ -39,36 +39,36 @@ impl Spread {
 /// Requests of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OperationReport {
-    /// What they did.
+    /// Name of the operation.
     pub operation: String,
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
-    /// What they moved, in 10^6 bytes.
+    /// Moved data, in 10^6 bytes.
     pub megabytes: f64,
-    /// From issue to completion.
+    /// Time from issue to completion, in ms.
     pub response_ms: Spread,
 }
 
-/// What was outstanding when requests were issued, not counting them.
+/// Number of outstanding requests at the issue of a request, without this request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OutstandingReport {
-    /// In the trace, on average over requests.
+    /// Mean in the trace, over requests.
     pub trace_mean: f64,
-    /// Here.
+    /// Mean in the replay, over requests.
     pub mean: f64,
-    /// Nine requests in ten found no more than this, in the trace.
+    /// 90th percentile in the trace.
     pub trace_p90: u64,
-    /// The same here.
+    /// 90th percentile in the replay.
     pub p90: u64,
-    /// The mean difference of a request, without its sign.
+    /// Mean absolute difference of a request.
     pub error_mean: f64,
-    /// The same as a share of the trace's mean; absent where the trace never had any.
+    /// Mean absolute difference as a share of the trace's mean; absent if the trace's mean is 0.
     pub error_share: Option<f64>,
-    /// The largest difference of a request.
+    /// Largest difference of a request.
     pub error_max: u64,
-    /// The mean difference with its sign: above 0 if there was more here.
+    /// Mean signed difference; above 0 if the replay had more outstanding requests.
     pub bias: f64,
-    /// The area between the two distributions.
+    /// Area between the two distributions.
     pub distance: f64,
 }
 
@@ -88,118 +88,117 @@ impl From<Outstanding> for OutstandingReport {
     }
 }
 
-/// How much longer the mean gap was than the trace's, over the seconds of the replay in which requests came.
+/// Excess of the mean gap over the trace's mean gap in each second with requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct GapSeconds {
-    /// How many seconds.
+    /// Number of seconds with requests.
     pub seconds: u64,
-    /// In the second in which gaps were shortest beside the trace's.
+    /// Least excess of a second, in us.
     pub least_us: f64,
-    /// Half of the seconds had no more.
+    /// Median excess, in us.
     pub p50_us: f64,
-    /// Half of them had no more than this, without its sign.
+    /// Median of the absolute excess, in us.
     pub error_p50_us: f64,
-    /// Nine in ten.
+    /// 90th percentile of the absolute excess, in us.
     pub error_p90_us: f64,
-    /// In the second in which gaps were longest beside the trace's.
+    /// Largest excess of a second, in us.
     pub most_us: f64,
 }
 
 /// A point of two distributions of gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GapShare {
-    /// This share of the gaps is no longer than this,
+    /// Share of the gaps that are no longer than the two values.
     pub share: f64,
-    /// in the trace,
+    /// Gap in the trace, in us.
     pub trace_us: f64,
-    /// and as issued.
+    /// Gap as issued, in us.
     pub here_us: f64,
 }
 
-/// Whether a replay kept what its pace is for.
+/// Verdict: did the replay keep the property of its pace?
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// Whether it may be called faithful; `None` where the pace promises nothing that can be
-    /// measured.
+    /// True for a faithful replay; `None` if the pace promises nothing measurable.
     pub faithful: Option<bool>,
-    /// In words.
+    /// Verdict in words.
     pub says: String,
 }
 
-/// What came of a replay.
+/// Result of a replay.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// The trace.
+    /// Path of the trace.
     pub trace: String,
-    /// What it was replayed on.
+    /// Name of the target.
     pub target: String,
-    /// How large that is, in 10^9 bytes.
+    /// Size of the target, in 10^9 bytes.
     pub target_gb: f64,
-    /// How requests reached the kernel.
+    /// Way of requests to the kernel.
     pub io: Io,
-    /// How many threads issued, each waiting for its call to return; absent where nobody waits.
+    /// Number of threads that issue and wait for their calls; absent for other ways.
     pub threads: Option<u32>,
-    /// What was kept of the trace.
+    /// Name of the pace.
     pub pace: String,
-    /// What its times were multiplied by.
+    /// Factor on the trace's times.
     pub time_scale: f64,
-    /// Requests that were issued.
+    /// Number of issued requests.
     pub requests: u64,
-    /// Requests of the trace that were not, as the options say.
+    /// Number of requests of the trace omitted by the options.
     pub left_out: u64,
-    /// Requests that touched more than the trace says, because of the device's blocks.
+    /// Number of requests widened beyond the trace's extent, because of the device's blocks.
     pub widened: u64,
-    /// Requests that failed, and were tolerated.
+    /// Number of tolerated failures.
     pub errors: u64,
-    /// Whether it was ended before the end of the trace.
+    /// True if the replay ended before the end of the trace.
     pub interrupted: bool,
-    /// From the first issue to the last.
+    /// Time from the first issue to the last, in s.
     pub duration_s: f64,
-    /// The same in the trace, scaled.
+    /// Time from the first arrival to the last in the trace, scaled, in s.
     pub scheduled_s: f64,
-    /// From the instant at which a request was to go until it was handed to the kernel.
+    /// Time from the scheduled instant of a request to its issue to the kernel, in us.
     pub issue_error_us: Spread,
-    /// How much later requests were issued with each second that went by.
+    /// Growth of the issue error per second, in us.
     pub drift_us_per_s: f64,
-    /// How far arrivals in each second are from the trace's, as a share of these.
+    /// Error of the arrivals in each second, as a share of the trace's arrivals.
     pub rate_error_share: f64,
-    /// How far the mean gap between requests in each second is from the trace's.
+    /// Error of the mean gap between requests in each second, in us.
     pub gap_error_us: f64,
-    /// The same as a share of the mean gap, on average over requests.
+    /// Error of the mean gap as a share of the mean gap, averaged over requests.
     pub gap_error_share: f64,
-    /// The same of each second, with its sign: above 0 if gaps were longer here.
+    /// Signed error of the mean gap in each second; above 0 if gaps were longer in the replay.
     pub gap_seconds: GapSeconds,
-    /// Gaps between one request and the next, in order of their length.
+    /// Distribution of gaps between consecutive requests.
     pub gaps: Vec<GapShare>,
-    /// What was outstanding; absent where the trace has no completions.
+    /// Number of outstanding requests; absent if the trace has no completions.
     pub outstanding: Option<OutstandingReport>,
-    /// The time for a call that submits (to the kernel, or to threads), which may hold several requests; 0 where
-    /// calls return with what was asked for.
+    /// Time of a call that submits to the kernel or to threads, in us. One call may hold several
+    /// requests. The value is 0 for threads that wait for their calls.
     pub submission_us: Spread,
-    /// By kind of request.
+    /// Results by kind of request.
     pub operations: Vec<OperationReport>,
-    /// The mean gap at which requests are issued one by one, as calibrated; for threads that wait, how long a
-    /// call for the first block takes.
+    /// Mean gap between requests issued one by one, by calibration, in us. For threads that wait,
+    /// the time of a call for the first block.
     pub issue_gap_us: f64,
-    /// From giving a request to a thread until that handed it to the kernel (median), as calibrated; 0 with
-    /// io_uring, and where threads take requests themselves.
+    /// Median time from handing a request to a thread until its issue to the kernel, by
+    /// calibration, in us; 0 with io_uring, and for threads that take requests themselves.
     pub hand_over_us: f64,
-    /// Requests that follow the one before them sooner than `issue_gap_us`.
+    /// Number of requests closer to the one before than `issue_gap_us`.
     pub below_issue_gap: u64,
-    /// How long before an instant the replay began to spin.
+    /// Time before an instant at which the replay began to spin, in us.
     pub spin_us: f64,
-    /// Whether it may be called faithful.
+    /// Verdict on the replay.
     pub verdict: Verdict,
-    /// How it was carried out.
+    /// Conditions of the replay.
     pub conditions: Vec<String>,
-    /// What is wrong with the trace, or was held up.
+    /// Notes on flaws of the trace and on delays.
     pub notes: Vec<String>,
-    /// fio on the same requests, if it was asked for.
+    /// Result of fio on the same requests, if requested.
     pub fio: Option<FioReport>,
 }
 
 impl Report {
-    /// Fills in what was known beforehand.
+    /// Creates the report with the values known beforehand.
     pub(crate) fn begin(
         options: &ReplayOptions,
         target: &crate::target::Target,
@@ -246,7 +245,7 @@ impl Report {
         }
     }
 
-    /// Fills in what was measured.
+    /// Adds the measured values.
     pub(crate) fn measured(&mut self, tally: &Tally, dispatcher: &Dispatcher) {
         self.requests = tally.issued;
         self.duration_s = tally.span().as_secs_f64();
@@ -265,7 +264,7 @@ impl Report {
         self.operations = tally.operations();
     }
 
-    /// Whether what the pace is for was kept.
+    /// Returns the verdict: true if the replay kept the property of its pace.
     pub(crate) fn judge(&self, options: &ReplayOptions) -> Verdict {
         let mut lacks = Vec::new();
         match options.rules.pace {
@@ -311,7 +310,7 @@ impl Report {
         }
     }
 
-    /// What is promised, with its bounds.
+    /// Returns the promised property with its bounds.
     fn kept(&self, options: &ReplayOptions) -> String {
         let percent = options.error_share_max * 100.0;
         let of = if self.left_out > 0 {
@@ -371,7 +370,7 @@ impl Report {
 }
 
 impl Report {
-    /// The two distributions of gaps, at some of their points.
+    /// Writes the two distributions of gaps at some points.
     fn show_gaps(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |point: &&GapShare| {
             SHOWN_SHARES
@@ -393,7 +392,7 @@ impl Report {
         row(f, "   as issued", |point| point.here_us, 1)
     }
 
-    /// How long it took beside the trace, and what was not replayed as it stands there.
+    /// Writes the duration beside the trace's duration, and the numbers of changed requests.
     fn show_duration(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stretch = (self.duration_s / self.scheduled_s - 1.0) * 100.0;
         write!(
@@ -423,7 +422,7 @@ impl Report {
         Ok(())
     }
 
-    /// Times of issue and of response, a line each.
+    /// Writes the times of issue and of response, one line each.
     fn show_times(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -458,7 +457,7 @@ impl Report {
     }
 }
 
-/// The points of the distributions of gaps that are shown; JSON has more of them.
+/// Points of the distributions of gaps in the text form; JSON has more points.
 const SHOWN_SHARES: [f64; 8] = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99];
 
 impl fmt::Display for Report {

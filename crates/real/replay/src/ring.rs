@@ -11,9 +11,9 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::time::Duration;
 
-/// Requests that are handed to the kernel at a time.
+/// Size of the submission queue.
 const ENTRIES: u32 = 1024;
-/// Requests that may be outstanding; more are held back.
+/// Largest number of outstanding requests. Further requests are held back.
 pub(crate) const OUTSTANDING_MAX: u64 = 32_768;
 
 /// A ring over one file.
@@ -22,20 +22,22 @@ pub(crate) struct Ring {
     read: Memory,
     write: Memory,
     registered: bool,
-    /// Pieces that the kernel has, or will have with the next submission.
+    /// Number of pieces that the kernel has, or receives with the next submission.
     outstanding: u64,
 }
 
 impl Ring {
-    /// A ring over `file`, its buffers registered if the limit on locked memory allows it.
+    /// Creates a ring over `file`. Its buffers are registered if the limit on locked memory allows
+    /// this.
     pub(crate) fn new(file: &File) -> Result<Ring, ReplayError> {
         let failed = |source| ReplayError::Ring { source };
+        // The completion queue has room for the completions of all outstanding pieces.
         let built = IoUring::builder()
             .setup_clamp()
             .setup_cqsize(2 * OUTSTANDING_MAX as u32)
             .setup_single_issuer()
             .build(ENTRIES)
-            // A kernel before 6.0 knows no single issuer.
+            // Kernels before 6.0 do not support a single issuer.
             .or_else(|_| {
                 IoUring::builder()
                     .setup_clamp()
@@ -69,8 +71,8 @@ impl Ring {
             iov_base: memory.start.cast(),
             iov_len: length,
         };
-        // SAFETY: both pieces of memory stand until the ring is dropped, and longer if it still has
-        // requests then.
+        // SAFETY: both pieces of memory live until the ring is dropped. If the ring still has
+        // requests then, the memory is never freed.
         unsafe {
             self.ring
                 .submitter()
@@ -78,18 +80,18 @@ impl Ring {
         }
     }
 
-    /// Whether the kernel keeps the buffers mapped, rather than for each request anew.
+    /// Returns true if the kernel keeps the buffers mapped; false if each request maps them anew.
     pub(crate) fn is_registered(&self) -> bool {
         self.registered
     }
 
-    /// Adds a piece of a request, to be submitted; `false` if there is no room before the next
-    /// submission. `bytes` is at most [`PIECE_BYTES`] for reads and writes.
+    /// Adds a piece of a request for the next submission. Returns `false` if there is no room
+    /// before the submission. `bytes` is at most [`PIECE_BYTES`] for reads and writes.
     #[expect(unsafe_code, reason = "the kernel takes addresses")]
     pub(crate) fn push(&mut self, action: Action, start: u64, bytes: u64, user: u64) -> bool {
         let entry = self.entry(action, start, bytes).user_data(user);
-        // SAFETY: an entry refers to memory that stands until the ring has answered it, and is no
-        // longer than that.
+        // SAFETY: the entry refers to memory that lives until the ring has answered the entry. The
+        // entry is no longer than the memory.
         let pushed = unsafe { self.ring.submission().push(&entry) }.is_ok();
         self.outstanding += u64::from(pushed);
         pushed
@@ -127,17 +129,17 @@ impl Ring {
         }
     }
 
-    /// Hands what was added to the kernel, as much of it as it takes now.
+    /// Submits the added entries to the kernel, as many as the kernel accepts now.
     pub(crate) fn submit(&mut self) -> io::Result<()> {
         tolerate(self.ring.submit())
     }
 
-    /// Whether everything that was added is the kernel's.
+    /// Returns true if the kernel has all added entries.
     pub(crate) fn is_submitted(&mut self) -> bool {
         self.ring.submission().is_empty()
     }
 
-    /// Sleeps until something completes, at most so long.
+    /// Sleeps until an entry completes, at most `limit`.
     pub(crate) fn wait(&mut self, limit: Duration) -> io::Result<()> {
         let limit = Timespec::new()
             .sec(limit.as_secs())
@@ -146,7 +148,7 @@ impl Ring {
         tolerate(self.ring.submitter().submit_with_args(1, &arguments))
     }
 
-    /// What has completed.
+    /// Adds the completed entries to `answers`.
     pub(crate) fn reap(&mut self, answers: &mut Vec<Answer>) {
         let before = answers.len();
         let done = |entry: cqueue::Entry| Answer::Done {
@@ -164,7 +166,7 @@ impl Ring {
     }
 }
 
-/// A wait that ended early, or a queue that is full, is no failure: the caller looks again.
+/// Ignores a wait that ended early and a full queue, because the caller looks again.
 fn tolerate(result: io::Result<usize>) -> io::Result<()> {
     match result {
         Ok(_) => Ok(()),
@@ -177,7 +179,8 @@ fn tolerate(result: io::Result<usize>) -> io::Result<()> {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // The kernel may still write into the buffers: then they stay.
+        // If requests are outstanding, the kernel may still write into the buffers. Then the
+        // buffers are leaked.
         if self.outstanding == 0 {
             let _ = self.ring.submitter().unregister_buffers();
             self.read.free();

@@ -1,15 +1,14 @@
-//! A media server and its clients on a real device, until the first byte is late.
+//! A media server and its clients on a real device, with growing load until the first byte is late.
 //!
-//! The same streams as in the simulator: rates, places of files, buffers, starts
-//! and what counts as an underrun are those of `fullstroke-workload`. Here the
-//! clock is real, each client is a leaky bucket on a thread of its own, and the
-//! server sends it what it has read over TCP on the loopback interface, a thread
-//! for each.
+//! The streams are those of the simulator. Rates, places of files, buffers, starts and the
+//! definition of an underrun come from `fullstroke-workload`. Here the clock is real, and each
+//! client is a leaky bucket on a thread of its own. The server sends the data over TCP on the
+//! loopback interface, with one thread for each client.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `medium.rs` | where the files lie: a device, a folder, an NBD server |
-//! | `server.rs` | reads, and sends what was read |
+//! | `medium.rs` | the place of the files: a device, a folder, an NBD server |
+//! | `server.rs` | reads the data and sends them |
 //! | `client.rs` | the leaky bucket |
 //! | `ramp.rs` | one stream after the other |
 
@@ -25,38 +24,38 @@ use fullstroke_contract::ConfigError;
 use std::io;
 use thiserror::Error;
 
-/// Why streams could not be served.
+/// Reason why streams could not be served.
 #[derive(Debug, Error)]
 pub enum StreamTestError {
     /// The target cannot be opened or used.
     #[error("`{target}`: {message}")]
     Target {
-        /// As it was named.
+        /// Target as given by the user.
         target: String,
-        /// What was found, and what was expected.
+        /// The value found, and the value expected.
         message: String,
     },
-    /// Settings of the streams that cannot be.
+    /// The settings of the streams are invalid.
     #[error("{0}")]
     Config(#[from] ConfigError),
     /// A read failed while streams played.
     #[error("`{target}`: read number {read} of file {file}: {source}; nothing is said of streams")]
     Read {
-        /// As it was named.
+        /// Target as given by the user.
         target: String,
-        /// The file, from 0.
+        /// Number of the file, from 0.
         file: u32,
-        /// The read in it, from 0.
+        /// Number of the read in the file, from 0.
         read: u64,
-        /// What the host said.
+        /// Error of the host.
         source: io::Error,
     },
-    /// Sockets or threads could not be had.
+    /// Sockets or threads could not be created.
     #[error("{what}: {source}")]
     Host {
-        /// What was tried.
+        /// Name of the failed step.
         what: &'static str,
-        /// What the host said.
+        /// Error of the host.
         source: io::Error,
     },
 }

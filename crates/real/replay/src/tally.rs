@@ -1,15 +1,15 @@
-//! What is measured while a trace is replayed.
+//! Measurements during a replay.
 
 use crate::command::Action;
 use crate::report::{GapSeconds, GapShare, OperationReport, Spread};
 use fullstroke_units::{Duration, Time};
 use hdrhistogram::Histogram;
 
-/// Longer spans are told as this: an hour.
+/// Longest span that the histograms distinguish: an hour. Longer spans count as an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Counts over a whole replay, in memory that grows by a few bytes a second of it.
+/// Counters of a whole replay. The memory grows by a few bytes per second of the replay.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     pub(crate) issued: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Tally {
     last: Option<Instants>,
 }
 
-/// When a request came by the schedule, and when it was issued.
+/// Scheduled time and time of issue of a request.
 #[derive(Clone, Copy, Debug)]
 struct Instants {
     schedule: Time,
@@ -57,9 +57,9 @@ struct Seconds(Vec<[u32; 2]>);
 struct Gaps {
     second: u64,
     count: u64,
-    /// Issued less scheduled, of this second.
+    /// Sum of issued less scheduled gaps in the present second, in ns.
     excess_ns: i64,
-    /// Of each second, on average over its gaps.
+    /// Mean excess of the gaps in each second, in us.
     excesses_us: Vec<f64>,
     weighted_ns: f64,
     scheduled_ns: f64,
@@ -89,8 +89,8 @@ impl Tally {
         }
     }
 
-    /// A request was to go at `due`, and at `schedule` if the trace's times are the measure; it
-    /// went at `issued`.
+    /// Records a request issued at `issued`. The request was due at `due`. `schedule` is its time
+    /// by the trace.
     pub(crate) fn issued(&mut self, due: Time, schedule: Time, issued: Time) {
         let late_ns = issued.saturating_since(due).as_nanos();
         self.issued += 1;
@@ -108,7 +108,7 @@ impl Tally {
         self.last = Some(instants);
     }
 
-    /// A call that handed requests to the kernel took so long.
+    /// Records the duration of a call that submitted requests to the kernel.
     pub(crate) fn submitted(&mut self, took: Duration) {
         self.submission.saturating_record(took.as_nanos());
     }
@@ -119,7 +119,7 @@ impl Tally {
         responses.bytes += bytes;
     }
 
-    /// How late requests were issued.
+    /// Returns the delays of the issues.
     pub(crate) fn issue_error_us(&self) -> Spread {
         Spread::of(&self.issue_error, 1e3)
     }
@@ -128,12 +128,12 @@ impl Tally {
         Spread::of(&self.submission, 1e3)
     }
 
-    /// How much later requests are issued with each second that goes by, in microseconds.
+    /// Returns the growth of the issue delay per second, in microseconds.
     pub(crate) fn drift_us_per_s(&self) -> f64 {
         self.line.slope() / 1e3
     }
 
-    /// From the first issue to the last.
+    /// Returns the time from the first issue to the last.
     pub(crate) fn span(&self) -> Duration {
         self.first
             .zip(self.last)
@@ -142,7 +142,7 @@ impl Tally {
             })
     }
 
-    /// The same by the schedule.
+    /// Returns the time from the first issue to the last by the schedule.
     pub(crate) fn scheduled_span(&self) -> Duration {
         self.first
             .zip(self.last)
@@ -151,23 +151,23 @@ impl Tally {
             })
     }
 
-    /// How far arrivals in each second are from the schedule's, as a share of these.
+    /// Returns the error of the arrivals in each second, as a share of the scheduled arrivals.
     pub(crate) fn rate_error_share(&self) -> f64 {
         self.seconds.error_share()
     }
 
-    /// How far the mean gap of each second is from the schedule's: on average over seconds in
-    /// microseconds, and on average over requests as a share of the mean gap.
+    /// Returns the error of the mean gap of each second: averaged over seconds in microseconds, and
+    /// averaged over requests as a share of the mean gap.
     pub(crate) fn gap_error(&self) -> (f64, f64) {
         self.gaps.closed().error()
     }
 
-    /// How much longer the mean gap of a second is than the schedule's.
+    /// Returns the excess of the mean gap of each second over the schedule's.
     pub(crate) fn gap_seconds(&self) -> GapSeconds {
         self.gaps.closed().seconds()
     }
 
-    /// Both distributions of gaps, at each twentieth and at their ends.
+    /// Returns both distributions of gaps, at each twentieth and near both ends.
     pub(crate) fn gaps(&self) -> Vec<GapShare> {
         let shares = [0.01]
             .into_iter()
@@ -258,7 +258,7 @@ impl Gaps {
         self.count += 1;
     }
 
-    /// Puts the present second among the others.
+    /// Adds the present second to the finished seconds.
     fn close(&mut self) {
         if self.count > 0 {
             self.excesses_us
@@ -314,7 +314,8 @@ mod tests {
         Time::ZERO + Duration::from_micros(us)
     }
 
-    /// 10,000 requests, 1 ms apart, request `i` late by `late_us(i)`.
+    /// Returns the tally of 10,000 requests, 1 ms apart, of which request `i` is late by
+    /// `late_us(i)`.
     fn tally(late_us: impl Fn(u64) -> u64) -> Tally {
         let mut tally = Tally::new();
         (0..10_000)
@@ -373,7 +374,8 @@ mod tests {
 
     #[test]
     fn the_gaps_of_both_are_told_by_their_shares_and_those_of_seconds_with_their_signs() {
-        // Of two requests the second is late by the whole gap to the next; seconds are not.
+        // Of two requests, the second is late by the whole gap to the next request. The seconds are
+        // not affected.
         let pairs = tally(|i| i % 2 * 1000);
         let halves = |share: f64| {
             *pairs
@@ -388,7 +390,7 @@ mod tests {
                 && (halves(0.75).here_us - 2000.0).abs() < 2.0
         );
         assert!(pairs.gap_seconds().most_us < 1.1);
-        // Late by ever more in the first five seconds, and by ever less in the last.
+        // The delay grows in the first five seconds, and shrinks in the last five.
         let bent = tally(|i| if i < 5000 { i * 10 } else { (10_000 - i) * 10 }).gap_seconds();
         assert!(
             (bent.least_us + 10.0).abs() < 0.1 && (bent.most_us - 10.0).abs() < 0.1,
@@ -399,7 +401,7 @@ mod tests {
 
     #[test]
     fn requests_that_go_in_another_second_are_told() {
-        // Every other second waits for a whole one, and is issued at its end.
+        // Every other second, the requests wait and are all issued at the end of the second.
         let tally = tally(|i| {
             if i / 1000 % 2 == 0 {
                 1_000_000 - i % 1000 * 1000

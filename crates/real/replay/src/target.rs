@@ -1,4 +1,4 @@
-//! The device or file: its size, its alignment, and whether others use it.
+//! The device or file: its size, its alignment, and its other users.
 
 use crate::{ReplayError, Writes};
 use fullstroke_device::gate::share_bytes;
@@ -7,22 +7,22 @@ use fullstroke_units::{SECTOR_BYTES, Sectors};
 use std::fs::File;
 use std::path::Path;
 
-/// What a trace is replayed on.
+/// The target of a replay.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) file: File,
     pub(crate) name: String,
-    /// Whole blocks only.
+    /// Capacity in whole blocks.
     pub(crate) capacity: Sectors,
-    /// Requests begin and end at multiples of this.
+    /// Alignment of requests in bytes.
     pub(crate) alignment_bytes: u64,
-    /// Keeps others out of what is overwritten.
+    /// Exclusive claim on an overwritten target.
     #[expect(dead_code, reason = "the claim ends when it is dropped")]
     pub(crate) claim: Option<Claim>,
 }
 
 impl Target {
-    /// Opens it; for writing if that is allowed.
+    /// Opens the target; for writing if writes are permitted.
     pub(crate) fn open(path: &Path, writes: Writes, buffered: bool) -> Result<Target, ReplayError> {
         let name = path.display().to_string();
         let refuse = |reason: String| ReplayError::Target {
@@ -61,8 +61,8 @@ impl Target {
 }
 
 impl Target {
-    /// An error if the target is to be written and holds the trace that says what to write: under the same
-    /// name, another one, or below or above a loop device.
+    /// Returns an error if the target is written and holds the trace itself. The trace may have
+    /// another name, or lie below or above a loop device.
     pub(crate) fn refuse_trace(&self, trace: &Path, writes: Writes) -> Result<(), ReplayError> {
         if writes != Writes::Overwrite {
             return Ok(());

@@ -1,7 +1,8 @@
-//! Threads with `pread` and `pwrite`, for kernels that give no ring.
+//! Threads with `pread` and `pwrite`, for kernels without a ring.
 //!
-//! Each thread waits for one piece of a request at a time, so that as many can be outstanding as there
-//! are threads. A thread has to wake before it can hand a request to the kernel: it says when it did.
+//! Each thread waits for one piece of a request at a time. So the number of threads limits the
+//! number of outstanding pieces. A thread must wake before it can issue a request, so each thread
+//! reports its time of issue.
 
 use crate::calls::Calls;
 use crate::command::Action;
@@ -15,18 +16,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How many there are: twice what a disk queues (32 commands by SATA's NCQ).
+/// Number of threads: twice the queue depth of a disk (32 commands by SATA's NCQ).
 pub(crate) const THREADS: usize = 64;
-/// They call the kernel and nothing else.
+/// Stack of a thread, which does nothing but call the kernel.
 pub(crate) const STACK_BYTES: usize = 128 << 10;
 
 /// A pool of threads over one file.
 pub(crate) struct Threads {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    /// Added, but not submitted.
+    /// Pieces added, but not submitted.
     added: Vec<Job>,
-    /// Pieces that were added and have not been answered.
+    /// Number of added, unanswered pieces.
     outstanding: usize,
 }
 
@@ -38,15 +39,15 @@ struct Job {
     user: u64,
 }
 
-/// What all of them know. It stands as long as one of them is in the kernel.
+/// State shared by all threads. The state lives as long as a thread is in the kernel.
 struct Shared {
     calls: Calls,
     state: Mutex<State>,
-    /// There are jobs, or there will be none.
+    /// Signal: there are jobs, or the pool is closed.
     work: Condvar,
-    /// Something was done.
+    /// Signal: a job was done.
     done: Condvar,
-    /// Pieces that were done and not yet reaped, to be looked at without the lock.
+    /// Number of completed pieces not yet reaped. Readable without the lock.
     finished: AtomicUsize,
 }
 
@@ -58,10 +59,10 @@ struct State {
 }
 
 impl Threads {
-    /// Begins the threads, at real-time priority where that is permitted.
+    /// Starts the threads, at real-time priority if permitted.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// If the system provides no thread.
     pub(crate) fn new(file: &File) -> io::Result<Threads> {
         let shared = Arc::new(Shared {
             calls: Calls::new(file)?,
@@ -135,7 +136,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread's life.
+    /// Runs one thread.
     fn serve(&self) {
         priority::raise();
         while let Some(job) = self.take() {
@@ -151,7 +152,8 @@ impl Shared {
         }
     }
 
-    /// The next job, stamped under the lock: beginnings are told in order.
+    /// Takes the next job. The time stamp is taken under the lock, so that beginnings are reported
+    /// in order.
     fn take(&self) -> Option<Job> {
         let nothing = |state: &mut State| state.jobs.is_empty() && !state.closed;
         let state = self.work.wait_while(self.state(), nothing);
@@ -172,7 +174,7 @@ impl Drop for Threads {
         state.jobs.clear();
         drop(state);
         self.shared.work.notify_all();
-        // One that hangs in the kernel is left there.
+        // A thread that hangs in the kernel is left there.
         if self.outstanding == 0 {
             self.threads
                 .drain(..)

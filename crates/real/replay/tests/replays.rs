@@ -1,4 +1,4 @@
-//! Whole replays on small files, in real time; nothing is said of how long they take.
+//! Whole replays on small files, in real time. The tests make no claim on the duration of a replay.
 
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_replay::{Io, ReplayError, ReplayOptions, Report, Writes, replay};
@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const FILE_SECTORS: u64 = 8192;
 
-/// A folder with a file to replay on. It stands in the folder of the build, which is on a disk.
+/// A folder with a file to replay on. The folder lies in the build's folder, which is on a disk.
 struct Place(tempfile::TempDir);
 
 impl Place {
-    /// `None` where files cannot be read past the page cache.
+    /// Returns `None` if files cannot be read past the page cache.
     fn new() -> Option<Place> {
         let place = Place(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
         fs::write(place.file(), vec![0xa5; FILE_SECTORS as usize * 512]).unwrap();
@@ -68,7 +68,7 @@ impl Place {
         }
     }
 
-    /// What the log says was replayed.
+    /// Returns the replayed requests according to the log.
     fn log(&self) -> Vec<Record> {
         let mut reader =
             TraceReader::open(&self.0.path().join("log.parquet"), &Options::default()).unwrap();
@@ -95,7 +95,7 @@ fn read(arrival_us: u64, start: u64, sectors: u64) -> Record {
     record(Operation::Read, arrival_us, start, sectors)
 }
 
-/// Reads all over the file: pairs, 200 us apart.
+/// Returns reads all over the file: pairs, 200 us apart.
 fn scattered(count: u64) -> Vec<Record> {
     (0..count)
         .map(|i| read(i / 2 * 200, i * 1032 % (FILE_SECTORS - 8), 8))
@@ -146,7 +146,8 @@ fn every_request_is_issued_once_and_in_order_at_each_pace() {
                 .all(|record| record.completed.unwrap() >= record.arrival)
         );
         if pace == Pace::Timing {
-            // The log begins with its first request, which may be late; so no more can be said of each.
+            // The log begins with its first request, which may be late. So only the earliest
+            // difference is exact.
             let pairs = log.iter().zip(&records);
             let earliest = pairs.map(|(log, record)| {
                 log.arrival.as_nanos() as i64 - record.arrival.as_nanos() as i64
@@ -157,7 +158,7 @@ fn every_request_is_issued_once_and_in_order_at_each_pace() {
     }
 }
 
-/// Whether the kernel gives a ring; a word if not.
+/// Returns true if the kernel provides a ring. Prints a note if not.
 fn gives_a_ring(place: &Place) -> bool {
     let trace = place.trace("probe", &[read(0, 0, 8)]);
     match replay(
@@ -179,8 +180,8 @@ fn gives_a_ring(place: &Place) -> bool {
 #[test]
 fn a_ring_and_threads_issue_the_same_requests_in_the_same_order() {
     let Some(place) = Place::new() else { return };
-    // The third one goes in pieces. None that changes the file meets another. 200 reads come at once, which
-    // is more than there are threads.
+    // The third request is issued in pieces. No request that changes the file overlaps another. 200
+    // reads come at once, more than there are threads.
     let mut records = vec![
         read(0, 0, 8),
         record(Operation::Write, 100, 16, 8),
@@ -245,7 +246,7 @@ fn a_ring_and_threads_issue_the_same_requests_in_the_same_order() {
     }
 }
 
-/// Forbids `io_uring_setup` to this thread and to those that it begins, as containers do.
+/// Forbids `io_uring_setup` to this thread and to the threads that it starts, as containers do.
 #[expect(
     unsafe_code,
     reason = "neither the standard library nor rustix sets filters"
@@ -419,7 +420,7 @@ fn writes_that_are_left_out_need_not_fit() {
         (2, 0),
         "where there is nothing to leave out"
     );
-    // Nor do they change where the others go.
+    // The requests left out do not change the addresses of the others.
     for beyond in [Beyond::Wrap, Beyond::Scale] {
         run(&ReplayOptions {
             beyond,
@@ -437,7 +438,7 @@ fn writes_that_are_left_out_need_not_fit() {
 #[test]
 fn a_device_that_shrinks_under_the_replay_ends_it_with_the_request() {
     let Some(place) = Place::new() else { return };
-    // Nothing but the shrinking ends this one: it would take an hour.
+    // Only the shrinking file ends this replay, which would otherwise take an hour.
     let records: Vec<Record> = (0..200_000).map(|i| read(i * 18_000, 4096, 8)).collect();
     let options = place.options(place.trace("trace", &records));
     for (io, threads) in [
@@ -503,7 +504,7 @@ fn the_word_to_stop_leaves_what_there_is() {
     }
 }
 
-/// How many had not returned when one was issued, itself included; the most of all.
+/// Returns the largest number of outstanding requests at an issue, including the issued request.
 fn most_outstanding(log: &[Record]) -> usize {
     let at = |one: &Record| {
         log.iter()
@@ -516,7 +517,8 @@ fn most_outstanding(log: &[Record]) -> usize {
 #[test]
 fn threads_that_wait_issue_each_request_once_in_order_and_have_no_more_outstanding_than_they_are() {
     let Some(place) = Place::new() else { return };
-    // All at once: each but the first finds that its instant has passed, or that one before it is in its call.
+    // All requests are due at once. Each but the first finds that its instant has passed, or that
+    // the request before is still in its call.
     let records: Vec<Record> = (0..600)
         .map(|i| read(0, i * 1032 % (FILE_SECTORS - 8), 8))
         .collect();
@@ -556,7 +558,8 @@ fn threads_that_wait_issue_each_request_once_in_order_and_have_no_more_outstandi
             "{:?}",
             report.conditions
         );
-        // One after the other they are ever later; the last waits for the 599 before it.
+        // The requests run one after the other with growing delay. The last waits for the 599
+        // before.
         assert!(
             report.issue_error_us.max > report.issue_error_us.p50
                 && report.issue_error_us.p50 > 0.0
@@ -567,7 +570,8 @@ fn threads_that_wait_issue_each_request_once_in_order_and_have_no_more_outstandi
 #[test]
 fn threads_that_wait_carry_out_the_same_requests_as_a_ring_in_calls_of_one_or_of_several() {
     let Some(place) = Place::new() else { return };
-    // The second one goes in pieces, and what is there four times goes together. None meets another.
+    // The second request is issued in pieces, and each four reads with one arrival time are issued
+    // together. No request overlaps another.
     let mut records = vec![
         record(Operation::Write, 0, 16, 8),
         record(Operation::Write, 20_000, 24, 5000),
@@ -642,7 +646,7 @@ fn errors_are_tolerated_and_counted_by_threads_that_wait_and_by_those_that_do_no
             .open(place.file())
             .unwrap();
         file.set_len(FILE_SECTORS * 512).unwrap();
-        // Every other request ends before its end, from some time on.
+        // After 60 ms the file is so small that every other request reaches beyond its end.
         let shrink = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(60));
             file.set_len(4096).unwrap();

@@ -1,8 +1,8 @@
-//! The ways in which clients reach a server of this project.
+//! Transports between clients and the servers of this project.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`socket`] | sockets: NBD clients, questions as lines of JSON, numbers over HTTP |
+//! | [`socket`] | sockets: NBD clients, questions as lines of JSON, metrics over HTTP |
 //! | [`ublk`] | block devices of Linux whose requests a process carries out |
 
 pub mod socket;
@@ -10,7 +10,7 @@ pub mod ublk;
 
 use std::io::Write as _;
 
-/// Says something on standard error. If nobody reads that, nothing is lost.
+/// Writes a message to standard error. A failed write is ignored.
 pub fn complain(message: &str) {
     let _ = writeln!(
         std::io::stderr(),

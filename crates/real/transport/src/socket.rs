@@ -1,20 +1,20 @@
-//! Sockets of servers, and who talks over them.
+//! Sockets of servers, and the protocols on top.
 //!
-//! A simulated device under the real clock (`fullstroke-live`) has one thread and
-//! one epoll; what does real work (`fullstroke-store`, `fullstroke-live`) has
-//! threads. What they have in common is here.
+//! A simulated device under the real clock (`fullstroke-live`) has one thread and one epoll. A
+//! server that does real work (`fullstroke-store`, `fullstroke-live`) has threads. This module
+//! holds their common code.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `sockets.rs` | unix sockets, TCP, those that were passed on; a stale socket file is taken over |
-//! | `nbd.rs` | NBD clients over threads: requests out, answers in, nobody waits for who takes none |
-//! | `admission.rs`, `allow.rs` | who may come in over a network, and under which names |
+//! | `sockets.rs` | unix sockets, TCP, inherited sockets; a stale socket file is replaced |
+//! | `nbd.rs` | NBD clients over threads: requests out, answers in; a slow client delays no other |
+//! | `admission.rs`, `allow.rs` | admission of network clients, and permitted host names |
 //! | `tls.rs`, `channel.rs` | certificates, and a socket under TLS |
-//! | `peers.rs` | a bounded number of peers beside that, a thread and deadlines for each |
-//! | `http.rs`, `exposition.rs` | pages over HTTP; numbers as Prometheus reads them |
+//! | `peers.rs` | a bounded number of further peers, with a thread and deadlines for each |
+//! | `http.rs`, `exposition.rs` | pages over HTTP; metrics in the format of Prometheus |
 //! | `lines.rs` | lines of bounded length |
 //! | `questions.rs` | questions and answers as lines of JSON |
-//! | `waker.rs` | wakes who waits for descriptors |
+//! | `waker.rs` | wakes a thread that waits for descriptors |
 
 mod admission;
 mod allow;

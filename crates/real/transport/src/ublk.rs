@@ -1,20 +1,20 @@
-//! Block devices of Linux that a process serves: the server's side of ublk.
+//! Block devices of Linux served by a process: the server's side of ublk.
 //!
-//! [`Disk::open`] makes `/dev/ublkbN`, hands what is asked of it to whoever [`Serves`], and
-//! takes it away again when it is closed. Each [`Request`] is answered on any thread.
+//! [`Disk::open`] creates `/dev/ublkbN` and passes the device's requests to a receiver
+//! ([`Serves`]). Closing removes the device again. Each [`Request`] may be answered on any thread.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `wire.rs` | what the kernel and a server tell each other, as bytes |
-//! | `control.rs` | commands to `/dev/ublk-control`: devices are added, started, stopped, deleted |
+//! | `wire.rs` | the structures exchanged with the kernel, as bytes |
+//! | `control.rs` | commands to `/dev/ublk-control`: add, start, stop, delete a device |
 //! | `queue.rs` | a device's requests and their answers |
 //! | `disk.rs` | [`Disk`]: one device, from its beginning to its end |
 //! | `error.rs` | [`UblkError`] |
 //!
 //! Sources: `Documentation/block/ublk.rst` and `include/uapi/linux/ublk_cmd.h` of Linux 6.12.
-//! Commands have the numbers of ioctls, and data go by reads and writes of the character
-//! device (`UBLK_F_USER_COPY`): both need Linux 6.5. Neither recovery flag is set: when the
-//! server dies, the kernel ends what is asked of the device with errors and takes the device away.
+//! Commands have the numbers of ioctls. Data are moved by reads and writes of the character device
+//! (`UBLK_F_USER_COPY`). Both need Linux 6.5. Neither recovery flag is set. So when the server
+//! dies, the kernel ends the device's requests with errors and removes the device.
 
 mod control;
 mod disk;

@@ -1,14 +1,15 @@
-//! Made-up noisy functions of 200 points whose least one is known, for tests and for the bench.
+//! Made-up noisy functions of 200 points with a known minimum, for tests and for the bench.
 
 use fullstroke_units::Seed;
 use std::ops::Range;
 
-/// Batches that a search of them may use.
+/// Number of batches of each function for a search.
 pub const BATCHES: usize = 128;
-/// How many values each key of the valley has.
+/// Number of values of each key of the valley.
 pub const VALLEY: [usize; 3] = [5, 5, 8];
 
-/// Points of these true means; batches have bursts in common, and each point noise of its own.
+/// Points with these true means. All points share the bursts of a batch; each point adds noise of
+/// its own.
 pub struct Noisy {
     means: Vec<f64>,
     bursts: Vec<f64>,
@@ -42,7 +43,7 @@ impl Noisy {
     }
 }
 
-/// 200 of no order: the best at 10, the others from 10.5 up to 20.
+/// Returns 200 points in no order: the best has the mean 10, the others have means from 10.5 to 20.
 pub fn unordered(seed: u64) -> Noisy {
     let mut random = Seed(seed).stream("means");
     let mut means: Vec<f64> = (0..200).map(|_| 10.5 + 9.5 * random.unit()).collect();
@@ -50,8 +51,8 @@ pub fn unordered(seed: u64) -> Noisy {
     Noisy::new(means, BATCHES, 1.0, seed)
 }
 
-/// A valley over 5 x 5 x 8 values whose lowest point is at (3, 1, 5): the next is 0.4 higher. The last
-/// key varies fastest.
+/// Returns a valley over 5 x 5 x 8 points. The lowest point is at (3, 1, 5); the next one is 0.4
+/// higher. The last key varies fastest.
 pub fn valley(seed: u64) -> Noisy {
     let height = |point: usize| {
         let away = |place: usize, lowest: usize| place.abs_diff(lowest) as f64;

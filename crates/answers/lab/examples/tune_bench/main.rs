@@ -1,5 +1,6 @@
-//! The race of `tune` on noisy functions whose least point is known, and their values for whoever else
-//! searches them: `tools/tune-bench.py` asks, a line each, and `make bench` runs that.
+//! Runs the race of `tune` on noisy functions with a known minimum, and prints values of these
+//! functions for other search methods. `tools/tune-bench.py` writes one request a line; `make
+//! bench` runs that script.
 //!
 //! - `race FUNCTION SAMPLE SEED` answers `{"found": POINT, "best": POINT, "told": VALUES}`;
 //! - `values FUNCTION SEED POINT FROM TO` answers with the values of these batches.
@@ -38,7 +39,7 @@ fn answer(line: &str) -> Result<Value, Box<dyn std::error::Error>> {
     }
 }
 
-/// A function, and what its keys are called in a search.
+/// Returns the function `name` and the keys of its search space.
 fn made_up(name: &str, seed: u64) -> Result<(Noisy, Vec<Vary>), Box<dyn std::error::Error>> {
     let (function, keys) = match name {
         "unordered" => {

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of measuring, planning and mapping.
 
 use fullstroke_contract::{ConfigError, Extent, Status};
 use fullstroke_trace::TraceError;
@@ -6,18 +6,18 @@ use fullstroke_units::{Lbn, Sectors};
 use fullstroke_volume::Role;
 use thiserror::Error;
 
-/// Why nothing was measured, planned or mapped.
+/// Reason why nothing was measured, planned or mapped.
 #[derive(Debug, Error)]
 pub enum LzvsError {
     /// A timed read did not succeed.
     #[error("the read of {} sectors at {} has failed: {reason}", .extent.sectors.0, .extent.start.0)]
     Read {
-        /// What was read.
+        /// Extent of the read.
         extent: Extent,
-        /// What the target said.
+        /// Error of the target.
         reason: String,
     },
-    /// A sweep that cannot be.
+    /// The parameters of a sweep are invalid.
     #[error(
         "reads of {} sectors across {} sectors: expected at least one, no more than the volume has, \
          and at least one address and one trial", .sectors.0, .capacity.0
@@ -25,16 +25,16 @@ pub enum LzvsError {
     Sweep {
         /// The size of each read.
         sectors: Sectors,
-        /// The volume's.
+        /// Capacity of the volume.
         capacity: Sectors,
     },
     /// Reads of an eighth of the target are too short.
     #[error("a disk of {} sectors is too small to measure its transfer rate", .capacity.0)]
     TooSmall {
-        /// The target's.
+        /// Capacity of the target.
         capacity: Sectors,
     },
-    /// There is nothing to even out.
+    /// The outer rate is not above the inner rate.
     #[error(
         "to who reads it, the outside is {ratio:.4} times as fast as the inside, which is not above 1: either \
          there are no zones, or something slower hides them, such as the bus; give --zones and --ratio if \
@@ -44,7 +44,7 @@ pub enum LzvsError {
         /// Outer over inner rate.
         ratio: f64,
     },
-    /// No zones that could be told.
+    /// The rates do not show the zones of a disk.
     #[error(
         "the rates are {:.1}, {:.1}, {:.1} and {:.1} MB/s in the quarters from the first address to the last, and \
          at the first {ratio:.3} times as high as at the last ({:.3} to {:.3}): they do not fall as those of a disk \
@@ -54,43 +54,43 @@ pub enum LzvsError {
         .ratio_interval.0, .ratio_interval.1
     )]
     NoSlope {
-        /// The medians of the quarters.
+        /// Median rates of the quarters, in MB/s, from the first address to the last.
         quarters_mb_per_s: [f64; 4],
         /// Outer over inner rate.
         ratio: f64,
-        /// Its 95 % interval.
+        /// 95 % interval of `ratio`.
         ratio_interval: (f64, f64),
     },
-    /// A layout that cannot be.
+    /// The keys of a layout are invalid.
     #[error(transparent)]
     Layout(#[from] ConfigError),
-    /// A request that the volume does not carry out.
+    /// The volume cannot carry out a request.
     #[error(
         "the request of {} sectors at {} is {status:?} on a volume of {} sectors; \
          use --beyond wrap or scale for a trace of a larger volume",
         .extent.sectors.0, .extent.start.0, .capacity.0
     )]
     Remap {
-        /// What was asked.
+        /// Extent of the request.
         extent: Extent,
-        /// The volume's.
+        /// Capacity of the volume.
         capacity: Sectors,
         /// The layout's answer.
         status: Status,
     },
-    /// A map that is not one-to-one.
+    /// The map from volume sectors to member sectors is not one-to-one.
     #[error("sector {} lies at {} of member {member}, which holds {role:?}", .lbn.0, .there.0)]
     NotOneToOne {
-        /// The volume's sector.
+        /// Sector of the volume.
         lbn: Lbn,
-        /// The member.
+        /// Index of the member.
         member: usize,
-        /// The member's sector.
+        /// Sector of the member.
         there: Lbn,
-        /// What that is for.
+        /// Role of the member's sector in the layout.
         role: Role,
     },
-    /// A trace that cannot be read or written.
+    /// A trace cannot be read or written.
     #[error(transparent)]
     Trace(#[from] TraceError),
 }

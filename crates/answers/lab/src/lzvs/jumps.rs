@@ -1,24 +1,24 @@
-//! Where a measured curve jumps.
+//! Jumps of a measured curve.
 //!
-//! Of all ways to cut the curve into pieces of constant value, the one with the
-//! least sum of squared, standardised distances plus a penalty for each jump;
-//! found exactly, in time quadratic in the number of points.
+//! The curve is cut into pieces of constant value. The cost of a cut is the sum of squared,
+//! standardised distances plus a penalty for each jump. The cut with the least cost is found
+//! exactly, in time quadratic in the number of points.
 
 use crate::lzvs::sweep::{mean, std_dev};
 
-/// The penalty of a jump, in units of the logarithm of the number of points:
-/// chance alone hardly ever gains as much.
+/// Penalty of a jump, in units of the logarithm of the number of points: a jump by chance rarely
+/// lowers the cost by as much.
 const PENALTY: f64 = 5.0;
 
-/// A piece has at least so many points.
+/// Least number of points of a piece.
 const POINTS_MIN: usize = 3;
 
-/// A jump by less than this share of the value is none: rotational latencies do
-/// not cancel out exactly, and skews differ a little within a zone.
+/// A jump by less than this share of the value does not count: rotational latencies do not cancel
+/// out exactly, and skews differ a little within a zone.
 pub(crate) const SHARE_MIN: f64 = 0.004;
 
-/// The indices of the points behind each jump. `trials` are measurements of the
-/// same points.
+/// Returns the index of the first point after each jump. Each element of `trials` measures all
+/// points once.
 pub(crate) fn of(trials: &[Vec<f64>]) -> Vec<usize> {
     let points = trials.first().map_or(0, Vec::len);
     let column = |point: usize| -> Vec<f64> { trials.iter().map(|trial| trial[point]).collect() };
@@ -28,12 +28,13 @@ pub(crate) fn of(trials: &[Vec<f64>]) -> Vec<usize> {
         .collect();
     let noise = mean(&variances) / trials.len().max(1) as f64;
     let least = (SHARE_MIN * mean(&curve) / 2.0).powi(2);
+    // The largest estimate counts, because a variance that is too small turns chance into jumps.
     cut(&curve, noise.max(scatter(&curve)).max(least))
 }
 
-/// The variance of the points about the curve, from the median distance of
-/// neighbours: few of them have a jump between them. Unlike the differences of
-/// trials it has what is the same in all of them, such as how skews lie under an
+/// Returns the variance of the points about the curve, from the median distance of neighbours. Few
+/// neighbours have a jump between them, so jumps hardly change the median. Differences between
+/// trials would miss errors that are equal in all trials, such as the position of skews below an
 /// address.
 pub(crate) fn scatter(curve: &[f64]) -> f64 {
     let mut distances: Vec<f64> = curve
@@ -42,12 +43,12 @@ pub(crate) fn scatter(curve: &[f64]) -> f64 {
         .collect();
     distances.sort_unstable_by(f64::total_cmp);
     let median = distances.get(distances.len() / 2).copied().unwrap_or(0.0);
-    // The median of a normal distribution's distances is 0.6745 deviations, and
-    // a difference has twice the variance.
+    // The median distance of a normal distribution is 0.6745 standard deviations, and a difference
+    // has twice the variance.
     (median / 0.6745).powi(2) / 2.0
 }
 
-/// The best pieces of a curve whose points have this variance.
+/// Returns the jumps of the best cut of a curve with this variance.
 fn cut(curve: &[f64], variance: f64) -> Vec<usize> {
     let points = curve.len();
     let sums = running(curve.iter().copied());
@@ -58,10 +59,10 @@ fn cut(curve: &[f64], variance: f64) -> Vec<usize> {
         (squares[to] - squares[from] - sum * sum / (to - from) as f64).max(0.0) / variance
     };
     let penalty = PENALTY * (points.max(2) as f64).ln();
-    // A read across a jump gives a value between both sides: the first point of a
-    // piece counts for neither if that is better.
+    // A read across a jump gives a value between both sides. If the cost is lower, the first point
+    // of a piece therefore belongs to neither side.
     let piece = |begin: usize, end: usize| distance(begin, end).min(distance(begin + 1, end));
-    // For the first n points: the least cost, and where their last piece begins.
+    // Element n holds the least cost of the first n points, and the begin of their last piece.
     let mut best: Vec<(f64, usize)> = vec![(0.0, 0)];
     for end in 1..=points {
         let pieces = (0..(end + 1).saturating_sub(POINTS_MIN)).map(|begin| match begin {

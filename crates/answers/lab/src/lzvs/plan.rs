@@ -1,5 +1,4 @@
-//! Layouts of two disks beside each other: what each keeps, and what it can
-//! promise.
+//! Layouts of two disks in comparison: capacity and guaranteed rate.
 
 use crate::lzvs::{LzvsError, Rates, rates};
 use fullstroke_contract::ZoneRate;
@@ -10,36 +9,36 @@ use serde::Serialize;
 
 /// Two disks to be paired.
 pub struct Pair {
-    /// Their zones.
+    /// Zones of each disk.
     pub zones: [Vec<ZoneRate>; 2],
 }
 
-/// What one layout makes of a pair.
+/// Capacity and rates of a pair in one layout.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Offer {
     /// The layout, or "raid0, outer part".
     pub layout: String,
-    /// What can be addressed.
+    /// Addressable capacity.
     #[serde(rename = "capacity_bytes")]
     pub capacity: Bytes,
-    /// Share of both disks together.
+    /// Usable capacity as a share of both disks together.
     pub kept: f64,
     /// The lowest rate of a large sequential transfer, from the zones.
     pub floor_mb_per_s: f64,
-    /// Of one transfer of everything.
+    /// Mean rate of a transfer of the whole volume, in MB/s.
     pub mean_mb_per_s: f64,
-    /// The highest.
+    /// Highest rate, in MB/s.
     pub top_mb_per_s: f64,
 }
 
 /// A line of Lloyd's figure 2.4.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ZoneLine {
-    /// Zone i; its counterpart is z-1-i.
+    /// Index i of the zone; its counterpart has the index z-1-i.
     pub zone: u32,
-    /// r(i) by (2.2).
+    /// Ratio r(i) by equation (2.2).
     pub ideal_ratio: f64,
-    /// r(i) by (2.3).
+    /// Ratio r(i) by equation (2.3).
     pub ratio: f64,
     /// Sectors of zone i, block-exact.
     pub sectors: Sectors,
@@ -47,12 +46,12 @@ pub struct ZoneLine {
     pub counterpart_sectors: Sectors,
 }
 
-/// Transfers by which rates are told, and at how many addresses.
+/// Length of the sampling transfers, 8 MiB, and number of their addresses.
 const TRANSFER: Sectors = Sectors((8 << 20) / SECTOR_BYTES);
 const POINTS: u32 = 2000;
 
 impl Pair {
-    /// The capacities.
+    /// Returns the capacities of both disks.
     pub fn members(&self) -> [Sectors; 2] {
         [0, 1].map(|disk: usize| {
             self.zones[disk]
@@ -61,11 +60,11 @@ impl Pair {
         })
     }
 
-    /// What `layout` with these keys makes of the pair, and its rates by
+    /// Returns capacity and rates of the pair in `layout` with these keys, and the rates by
     /// address.
     ///
     /// # Errors
-    /// The layout's.
+    /// Errors of the layout.
     pub fn offer(&self, layout: &str, keys: &Keys) -> Result<(Offer, Rates), LzvsError> {
         let built = (find("layout", REGISTRY, "layout", layout)?.build)(keys, &self.members())?;
         let capacity = built.capacity();
@@ -77,12 +76,11 @@ impl Pair {
         Ok((self.offer_of(layout.to_owned(), capacity, &rates), rates))
     }
 
-    /// RAID 0 of as much of the outside of the disks as keeps to `floor_mb_per_s`:
-    /// what is done otherwise to raise the floor. `None` if not even the outer
-    /// edge does.
+    /// Returns RAID 0 over the outer part of the disks whose rate is at least `floor_mb_per_s`.
+    /// This is the usual way to raise the lowest rate. `None` if even the outer edge is slower.
     ///
     /// # Errors
-    /// The layout's.
+    /// Errors of the layout.
     pub fn short_stroked(&self, floor_mb_per_s: f64) -> Result<Option<Offer>, LzvsError> {
         let (whole, all) = self.offer("raid0", &Keys::new())?;
         let fast = all
@@ -123,10 +121,10 @@ impl Pair {
         }
     }
 
-    /// The logical zones of `lzvs` with these keys.
+    /// Returns the logical zones of `lzvs` with these keys.
     ///
     /// # Errors
-    /// Names the key that cannot be.
+    /// Names the invalid key.
     pub fn zone_lines(&self, config: &lzvs::LzvsConfig) -> Result<Vec<ZoneLine>, LzvsError> {
         let zoning = lzvs::zoning(config, &self.members())?;
         let blocking = zoning.blocking();

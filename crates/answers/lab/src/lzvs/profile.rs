@@ -1,16 +1,16 @@
-//! How the transfer rate of a disk falls from its first address to its last,
-//! in minutes.
+//! Measures within minutes how the transfer rate of a disk falls from the first address to the
+//! last.
 //!
-//! [`survey`](crate::lzvs::survey) reads 15,360 times for half a second and more. Here
-//! a rate is that of one read which goes on where a short one has just ended: the
-//! arm is there, so that neither seek nor rotation has to cancel out over many
-//! trials. Rates are taken in three steps:
+//! [`survey`](crate::lzvs::survey) needs 15,360 reads of half a second or more. Here one long read
+//! gives one rate. The read continues where a short read has just ended. The arm is already in
+//! place, so no averaging over trials has to cancel out seek and rotation. Rates are measured in
+//! three steps:
 //!
 //! 1. at a few spots of both edges, outside and inside in turn: their ratio;
-//! 2. at [`POINTS`] addresses, once forward and once backward, the faster of both
-//!    counting, since whatever comes between makes a read slower: the zones, by
-//!    the jumps of the rate (`jumps.rs`);
-//! 3. between two addresses with a jump, by halves: where it is.
+//! 2. at [`POINTS`] addresses, once forward and once backward. The faster read of both counts,
+//!    because any disturbance makes a read slower. The jumps of the rate (`jumps.rs`) give the
+//!    zones;
+//! 3. between two addresses with a jump, by bisection: the boundary.
 
 use crate::lzvs::survey::{simplest_fraction, student};
 use crate::lzvs::sweep::{mean, std_dev};
@@ -22,42 +22,45 @@ use fullstroke_volume::{MemberZone, Ratio};
 use serde::Serialize;
 use serde_json::json;
 
-/// Addresses at which the rate is measured before zones are looked for.
+/// Number of addresses at which the rate is measured before the search for zones.
 const POINTS: u64 = 128;
 
-/// How long a read takes at the outer edge at least: some twenty revolutions, so
-/// that a skew more or less within it hardly counts.
+/// Least duration of a read at the outer edge. The read lasts about twenty revolutions, so one skew
+/// more or less hardly changes the rate.
 const LONG_ENOUGH: Duration = Duration::from_millis(200);
 
-/// Spots of an edge, within its [`EDGE`]th part of the disk.
+/// Number of spots of an edge. The spots lie within the first or last 1/[`EDGE`] of the disk.
 const SPOTS: u64 = 16;
 const EDGE: u64 = 200;
 
-/// The read that takes the arm there.
+/// Length in sectors of the short read before each long read. The short read moves the arm into
+/// place.
 const LEAD: u64 = 128;
 
-/// Reads are no shorter, and no longer.
+/// Bounds of the length of the long reads, in sectors.
 const LONG_LEAST: u64 = (512 << 10) / SECTOR_BYTES;
 const LONG_MOST: u64 = (128 << 20) / SECTOR_BYTES;
 
-/// Boundaries are found to within this part of the disk, if reads are not longer.
+/// Boundaries are located to within 1/4096 of the disk, or to the length of a read if that is
+/// larger.
 const GRAIN: u64 = 4096;
 
-/// How often a rate that is of neither side of a boundary is measured again.
+/// Largest number of reads at one address. A rate far from the rates of both sides of a boundary is
+/// measured again.
 const LOOKS: u32 = 3;
 
-/// The ratio is not known any better than this: the rates of an edge depend on
-/// which of its tracks are read.
+/// Smallest relative half width of the ratio's interval, because the rates of an edge depend on the
+/// tracks that are read.
 const RATIO_UNSURE: f64 = 0.002;
 
-/// Logical zones of a layout: where surfaces differ, several zones look like one, and
-/// too few cost more of the floor than too many.
+/// Least number of logical zones of a layout. Where surfaces differ, several zones look like one,
+/// and too few zones lower the guaranteed rate more than too many.
 const ZONES_LEAST: usize = 24;
 
-/// A ratio below this is none that a layout could use.
+/// Smallest usable ratio of a layout.
 const RATIO_MIN: f64 = 1.05;
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Profile {
     /// The simplest fraction within the interval below.
@@ -66,24 +69,24 @@ pub struct Profile {
     pub ratio_mean: f64,
     /// 95 % interval of the mean, by Student's t.
     pub ratio_interval: (f64, f64),
-    /// Stretches of one rate, which cover all addresses.
+    /// Ranges of constant rate. All ranges together cover all addresses.
     pub zones: Vec<MemberZone>,
-    /// By how much neighbouring rates differ that are not told apart, as a share.
+    /// Relative scatter of neighbouring rates within one zone.
     pub scatter: f64,
     /// The length of a read.
     pub read_sectors: Sectors,
-    /// How many there were.
+    /// Number of reads.
     pub reads: u32,
-    /// How long all reads took.
+    /// Total duration of all reads, in seconds.
     pub seconds: f64,
 }
 
-/// Measures a disk, and tells `watch` how far it is: reads done, and how many there
-/// will be about.
+/// Measures a disk. `watch` is called with the number of finished reads and an estimate of their
+/// total.
 ///
 /// # Errors
-/// A read fails, the disk is too small, or its rates do not fall from the first
-/// address to the last as a disk's do.
+/// A read fails, the disk is too small, or the rates do not fall from the first address to the last
+/// as those of a disk with zones.
 pub fn profile(
     target: &mut dyn TimedReads,
     watch: &mut dyn FnMut(u32, u32),
@@ -128,28 +131,29 @@ pub fn profile(
     })
 }
 
-/// The medians of the quarters of a curve.
+/// Returns the median of each quarter of a curve.
 fn quarters(curve: &[f64]) -> [f64; 4] {
     let quarter = curve.len() / 4;
     [0, 1, 2, 3].map(|index: usize| median(&curve[index * quarter..(index + 1) * quarter]))
 }
 
-/// Whether no quarter is faster than the one before it, and the last slower than the
-/// first, by more than chance gives.
+/// Returns true if the rates fall by more than chance: no quarter is faster than the quarter before
+/// it, and the last quarter is slower than the first.
 fn falls(curve: &[f64], scatter: f64) -> bool {
     let quarters = quarters(curve);
     quarters.is_sorted_by(|before, after| before + scatter >= *after)
         && quarters[0] - quarters[3] > 2.0 * scatter
 }
 
-/// The first point of each piece of one rate, and that rate. A point that was disturbed
-/// both times may look like a jump; then the rates on both sides are the same.
+/// Returns the first point and the rate of each piece of constant rate. A point that was disturbed
+/// in both reads may look like a jump. The rates on both sides are then equal, and the pieces are
+/// joined.
 fn pieces(curve: &[f64]) -> Vec<(usize, f64)> {
     let found = jumps::of(&[curve.to_vec()]);
     let mut pieces: Vec<(usize, f64)> = Vec::new();
     for (index, start) in std::iter::once(0).chain(found.iter().copied()).enumerate() {
         let end = found.get(index).copied().unwrap_or(curve.len());
-        // The first point of a piece may have something of the one before.
+        // The first point of a piece may contain sectors of the piece before.
         let rate = median(&curve[start + usize::from(start > 0)..end]);
         let same = |&(_, before): &(usize, f64)| (rate / before - 1.0).abs() < jumps::SHARE_MIN;
         if !pieces.last().is_some_and(same) {
@@ -165,13 +169,13 @@ fn median(values: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Reads that tell rates.
+/// Reads for rates.
 struct Reads<'a> {
     target: &'a mut dyn TimedReads,
     watch: &'a mut dyn FnMut(u32, u32),
     /// The length of a read, in sectors.
     long: u64,
-    /// What a read takes that is no transfer.
+    /// Duration of a read without the transfer, in seconds.
     overhead_s: f64,
     count: u32,
     about: u32,
@@ -183,7 +187,7 @@ impl Reads<'_> {
         self.target.capacity().0
     }
 
-    /// How long a read of `sectors` takes that goes on behind a short one.
+    /// Returns the duration, in seconds, of a read of `sectors` right after a short read.
     fn timed(&mut self, start: u64, sectors: u64) -> Result<f64, LzvsError> {
         let lead = self.target.read(Extent::new(start, LEAD))?.as_secs_f64();
         let took = self
@@ -196,14 +200,15 @@ impl Reads<'_> {
         Ok(took)
     }
 
-    /// Bytes a second from `start` on.
+    /// Returns the rate from `start` on, in bytes per second.
     fn rate_at(&mut self, start: u64) -> Result<f64, LzvsError> {
         let took = self.timed(start, self.long)?;
         Ok((self.long * SECTOR_BYTES) as f64 / (took - self.overhead_s).max(1e-9))
     }
 
-    /// Finds how long reads have to be.
+    /// Finds the length of the long reads.
     fn fit(&mut self) -> Result<(), LzvsError> {
+        // A read covers at most half of the distance between two points.
         let most = (self.capacity() / (2 * POINTS)).min(LONG_MOST);
         if most < LONG_LEAST {
             return Err(LzvsError::TooSmall {
@@ -220,8 +225,8 @@ impl Reads<'_> {
         Ok(())
     }
 
-    /// Outer over inner rate at each spot, and what a read takes that is no
-    /// transfer, from a short read behind each outer one.
+    /// Returns the ratio of outer to inner rate at each spot. A short read after each outer read
+    /// also gives the duration of a read without the transfer.
     fn edges(&mut self) -> Result<Vec<f64>, LzvsError> {
         let (long, short) = (self.long, self.long / 8);
         let apart = (self.capacity() / EDGE / SPOTS).max(2 * LEAD + long + short);
@@ -247,13 +252,13 @@ impl Reads<'_> {
         (u128::from(last) * u128::from(point) / u128::from(POINTS - 1)) as u64
     }
 
-    /// The rate at each point.
+    /// Returns the rate at each point.
     fn curve(&mut self) -> Result<Vec<f64>, LzvsError> {
         let mut curve = Vec::with_capacity(POINTS as usize);
         for point in 0..POINTS {
             curve.push(self.rate_at(self.point(point))?);
         }
-        // The last is still in the buffer.
+        // The backward pass skips the last point, because the drive's buffer still holds its data.
         for point in (0..POINTS - 1).rev() {
             let rate = self.rate_at(self.point(point))?;
             curve[point as usize] = rate.max(curve[point as usize]);
@@ -261,7 +266,7 @@ impl Reads<'_> {
         Ok(curve)
     }
 
-    /// The pieces of one rate that a curve has.
+    /// Returns the pieces of constant rate of a curve.
     fn zones(&mut self, curve: &[f64]) -> Result<Vec<MemberZone>, LzvsError> {
         let pieces = pieces(curve);
         let (found, rates): (Vec<usize>, Vec<f64>) = pieces.into_iter().unzip();
@@ -272,7 +277,8 @@ impl Reads<'_> {
         self.about = self.count + found.len() as u32 * steps;
         let mut firsts = vec![0];
         for (&jump, rates) in found.iter().zip(rates.windows(2)) {
-            // The first point of a piece may count for neither, and be the last of the one before.
+            // The first point of a piece may lie across the boundary, so the search interval
+            // includes the next point.
             let behind = (jump + 1).min(curve.len() - 1);
             let between = (
                 self.point(jump as u64 - 1),
@@ -288,7 +294,8 @@ impl Reads<'_> {
         Ok(firsts.iter().zip(ends).zip(&rates).map(zone).collect())
     }
 
-    /// Where between two addresses the one rate becomes the other.
+    /// Returns the address between two addresses where the rate changes from the first rate to the
+    /// second.
     fn boundary(&mut self, between: (u64, u64), rates: (f64, f64)) -> Result<u64, LzvsError> {
         let (mut low, mut high) = between;
         let grain = (self.capacity() / GRAIN).max(self.long);
@@ -313,13 +320,13 @@ impl Reads<'_> {
     }
 }
 
-/// The keys of a layout over members with these profiles; `None` if it has none
-/// that can be measured.
+/// Returns the keys of a layout over members with these profiles; `None` if no key of the layout
+/// can be measured.
 ///
-/// `lzvs` has one ratio. At its first address the outside of one member and the
-/// inside of the other meet, at its last the reverse, and the product of what would
-/// be best there is the product of the members' ratios: it gets their geometric
-/// mean. It has as many zones as the member that has the most, and no fewer than 24.
+/// `lzvs` has one ratio for both members. At the first address of the volume the outside of one
+/// member meets the inside of the other; at the last address the reverse. The product of the best
+/// ratios of both ends is the product of the members' ratios, so the layout gets their geometric
+/// mean. The number of zones is that of the member with the most zones, and at least 24.
 pub fn measured_keys(layout: &str, profiles: &[Profile]) -> Option<Keys> {
     let keys = match layout {
         "lzvs" => {
@@ -351,8 +358,8 @@ mod tests {
     const CAPACITY: u64 = 400_000_000;
     const OVERHEAD_S: f64 = 0.003;
 
-    /// A disk of zones of these parts and rates. Reads take a little longer by chance,
-    /// and some much longer, since something came between.
+    /// A disk whose zones have these shares of the capacity and these rates. Each read takes a
+    /// little longer by chance. Some reads take much longer because a disturbance intervenes.
     struct Disk {
         zones: Vec<(f64, f64)>,
         random: Random,
@@ -431,7 +438,7 @@ mod tests {
 
     #[test]
     fn rates_that_do_not_fall_are_refused_with_what_was_seen() {
-        // Solid state; two arms, each of which goes through its zones; the wrong way round.
+        // A solid-state disk; two arms, each over its own zones; and a disk whose rates rise.
         let arms = [(0.25, 120e6), (0.25, 80e6), (0.25, 120e6), (0.25, 80e6)];
         for zones in [&[(1.0, 500e6)][..], &arms, &[(0.5, 80e6), (0.5, 120e6)]] {
             for seed in 0..4 {

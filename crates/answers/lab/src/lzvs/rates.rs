@@ -1,15 +1,15 @@
-//! The transfer rate that a layout can have at each of its addresses, from its
-//! members' zones alone: no seeks, no rotational latency.
+//! The highest transfer rate of a layout at each address, computed from the zones of its members
+//! alone, without seeks and rotational latency.
 
 use fullstroke_contract::{Below, Extent, Operation, Request, Status, ZoneRate};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Detail, Plan, Shape};
 use serde::Serialize;
 
-/// The rate of a transfer that begins at an address.
+/// Rate of a transfer from an address on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RateAt {
-    /// Its first address.
+    /// First address of the transfer.
     pub start: Lbn,
     /// Megabytes (10^6 bytes) a second.
     pub mb_per_s: f64,
@@ -18,18 +18,18 @@ pub struct RateAt {
 /// Rates across a volume.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rates {
-    /// By address.
+    /// Rates, by address.
     pub points: Vec<RateAt>,
-    /// The lowest.
+    /// Lowest rate, in MB/s.
     pub floor_mb_per_s: f64,
-    /// Of one transfer of everything: the harmonic mean of the points.
+    /// Mean rate of a transfer of the whole volume, in MB/s: the harmonic mean of the points.
     pub mean_mb_per_s: f64,
-    /// The highest.
+    /// Highest rate, in MB/s.
     pub top_mb_per_s: f64,
 }
 
-/// The rates of transfers of `sectors` at `points` addresses of a volume, whose
-/// drives have these zones, in order.
+/// Returns the rates of transfers of `sectors` at `points` addresses of a volume. `drives` holds
+/// the zones of the volume's drives, in order.
 pub fn rates(volume: &mut Shape, drives: &[Vec<ZoneRate>], sectors: Sectors, points: u32) -> Rates {
     let capacity = volume.capacity().0;
     let sectors = sectors.0.clamp(1, capacity.max(1));
@@ -39,6 +39,7 @@ pub fn rates(volume: &mut Shape, drives: &[Vec<ZoneRate>], sectors: Sectors, poi
         let extent = Extent::new(start as u64, sectors);
         let mut busy_s = vec![0.0; drives.len()];
         occupy(volume, extent, drives, &mut busy_s);
+        // Members work in parallel, so the slowest one determines the duration.
         let longest_s = busy_s.into_iter().fold(f64::MIN_POSITIVE, f64::max);
         RateAt {
             start: extent.start,
@@ -55,7 +56,7 @@ pub fn rates(volume: &mut Shape, drives: &[Vec<ZoneRate>], sectors: Sectors, poi
     }
 }
 
-/// Adds to each drive's time what a read of `extent` takes of it.
+/// Adds the transfer time of a read of `extent` to the busy time of each drive.
 fn occupy(volume: &mut Shape, extent: Extent, drives: &[Vec<ZoneRate>], busy_s: &mut [f64]) {
     let (layout, members) = match volume {
         Shape::Drive(_) => {
@@ -92,7 +93,7 @@ fn occupy(volume: &mut Shape, extent: Extent, drives: &[Vec<ZoneRate>], busy_s: 
     }
 }
 
-/// How many drives there are.
+/// Returns the number of drives.
 fn drives_of(volume: &Shape) -> usize {
     match volume {
         Shape::Drive(_) => 1,
@@ -100,7 +101,7 @@ fn drives_of(volume: &Shape) -> usize {
     }
 }
 
-/// How long a drive takes for `extent` without moving its arm.
+/// Returns the time of a drive for `extent` without arm movement, in seconds.
 fn seconds(zones: &[ZoneRate], extent: Extent) -> f64 {
     let first = zones.partition_point(|zone| zone.first + zone.sectors <= extent.start);
     let mut seconds = 0.0;
@@ -124,7 +125,7 @@ mod tests {
     use fullstroke_volume::REGISTRY;
     use serde_json::{Value, json};
 
-    /// Two disks of two zones, 100 and 50 MB/s.
+    /// Returns the rates of two disks with two zones of 100 and 50 MB/s.
     fn of(layout: &str, keys: Value) -> Rates {
         let zone = |first: u64, bytes_per_s: u64| ZoneRate {
             first: Lbn(first),
@@ -149,7 +150,8 @@ mod tests {
             (raid0.top_mb_per_s - 200.0).abs() < 1.0 && (raid0.floor_mb_per_s - 100.0).abs() < 1.0,
             "{raid0:?}"
         );
-        // Equal chunks of a fast and a slow zone: the slow one sets the pace.
+        // A chunk in a fast zone and an equal chunk in a slow zone: the slow chunk determines the
+        // rate.
         let naive = of("lzvs-naive", json!({}));
         assert!(
             (naive.top_mb_per_s - 100.0).abs() < 2.0 && (naive.floor_mb_per_s - 100.0).abs() < 2.0,
@@ -158,7 +160,8 @@ mod tests {
         let zone = |rate: u64| json!({ "sectors": 1_000_000, "bytes_per_s": rate });
         let zones = json!([zone(100_000_000), zone(50_000_000)]);
         let geo = of("lzvs-geo", json!({ "member_zones": [zones, zones] }));
-        // The inner zone takes twice as long, and so meets itself in the middle.
+        // A transfer of the inner zone takes twice as long, so both directions meet in the middle
+        // of that zone.
         assert!(
             (geo.top_mb_per_s - 150.0).abs() < 2.0 && (geo.floor_mb_per_s - 100.0).abs() < 2.0,
             "{geo:?}"

@@ -1,8 +1,8 @@
-//! A volume's trace as its members see it (Lloyd, section 3.3).
+//! Translates a volume's trace to its members (Lloyd, section 3.3).
 //!
-//! Every request becomes the member I/O that its layout plans, all at the
-//! request's arrival: a trace does not wait. Where a plan reads before it
-//! writes, both stand at that instant, in order.
+//! Every request becomes the member I/Os that the layout plans, all at the request's arrival,
+//! because a trace does not wait. If a plan reads before it writes, the reads and the writes have
+//! the same time, in this order.
 
 use crate::lzvs::LzvsError;
 use fullstroke_contract::{Below, Extent, Operation, Request, Status};
@@ -27,9 +27,8 @@ enum Node {
 }
 
 impl Remapper {
-    /// For a volume of this shape. Drives are numbered in the order of the
-    /// shape. To `verify` is to follow each sector of each request to its member
-    /// and back.
+    /// Creates a mapper for a volume of this shape. Drives are numbered in the order of the shape.
+    /// If `verify` is true, each sector of each request is followed to its member and back.
     pub fn new(shape: Shape, verify: bool) -> Remapper {
         let mut drives = 0;
         Remapper {
@@ -39,16 +38,15 @@ impl Remapper {
         }
     }
 
-    /// Sectors that were followed to their members and back.
+    /// Returns the number of verified sectors.
     pub fn sectors_verified(&self) -> u64 {
         self.sectors_verified
     }
 
-    /// Gives `each` the drives' requests for `record`, with their drives.
+    /// Calls `each` with the drive and the member request for every member I/O of `record`.
     ///
     /// # Errors
-    /// The request does not lie within the volume, or a sector does not come
-    /// back to its address.
+    /// The request does not lie within the volume, or a sector does not map back to its address.
     pub fn remap(
         &mut self,
         record: &Record,
@@ -134,8 +132,8 @@ impl Node {
     }
 }
 
-/// Follows each sector of a request to its member and back, and the pieces of
-/// its plan to the sectors that they are said to hold.
+/// Follows each sector of a request to its member and back. Also checks that the pieces of the plan
+/// lie where the layout locates their sectors.
 fn verify(layout: &dyn Layout, plan: &Plan, record: &Record) -> Result<(), LzvsError> {
     let Extent { start, sectors } = record.extent;
     let wrong = |lbn: Lbn, Location { member, lbn: there }: Location| LzvsError::NotOneToOne {
@@ -228,7 +226,8 @@ mod tests {
         }
     }
 
-    /// Two sectors of a member changed places, on the way back only.
+    /// A layout in which two sectors of a member are exchanged in the map from member to volume
+    /// only.
     struct Wrong(Box<dyn Layout>);
 
     impl Layout for Wrong {

@@ -1,26 +1,26 @@
-//! Where arms go under streams (Lloyd, figure 4.4).
+//! Arm movements under streams (Lloyd, figure 4.4).
 
 use crate::lzvs::{LzvsError, SimulatedReads, TimedReads as _};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, Sectors, Seed};
 use serde::Serialize;
 
-/// The moves of one drive's arm from the end of one transfer to the beginning
-/// of the next, those of no distance included.
+/// Movements of one drive's arm from the end of one transfer to the beginning of the next,
+/// including movements of zero distance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Seeks {
     /// The drive's name.
     pub drive: String,
-    /// Requests to the drive.
+    /// Number of requests to the drive.
     pub requests: u64,
-    /// In cylinders, ascending.
+    /// Distances in cylinders, ascending.
     pub cylinders: Vec<u32>,
-    /// Of all moves.
+    /// Mean distance of all movements, in cylinders.
     pub mean_cylinders: f64,
 }
 
-/// Reads `sectors` of one of `streams` at a time, `reads` times. Streams begin
-/// equally far apart and go on sequentially; whose turn it is is random.
+/// Reads `sectors` of a random stream, `reads` times. The `streams` streams begin equally far apart
+/// and continue sequentially.
 ///
 /// # Errors
 /// A read fails, or the streams do not fit.

@@ -1,11 +1,11 @@
-//! What a volume of constant transfer rate must know of a disk, measured by
-//! timed reads: the ratio of its outer to its inner transfer rate, and how many
-//! zones it has. Lloyd's `getQosParams` measured the ratio (section 3.6); the
-//! zones by the discrete jumps of the read time he wished for (chapter 4).
+//! Measures a disk for a volume of constant transfer rate, with timed reads: the ratio of the outer
+//! to the inner transfer rate, and the number of zones. Lloyd's `getQosParams` measured the ratio
+//! (section 3.6). The zones follow from the discrete jumps of the read time, which Lloyd proposed
+//! (chapter 4).
 //!
-//! The rate at an address is that of the sectors by which a long read exceeds a
-//! short one from the same address, so that command, seek and, on average,
-//! rotation cancel out.
+//! The rate at an address is the number of sectors by which a long read exceeds a short read from
+//! the same address, divided by the difference of their durations. Command overhead, seek and, on
+//! average, rotation cancel out.
 
 use crate::lzvs::sweep::{mean, std_dev};
 use crate::lzvs::{LzvsError, TimedReads, jumps};
@@ -15,24 +15,23 @@ use fullstroke_volume::Ratio;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
-/// Measurements at each address: Lloyd's number.
+/// Number of measurements at each address; Lloyd's number.
 pub const TRIALS: u32 = 30;
 
-/// Addresses at which the rate is measured: zones narrower than a few of their
-/// distances are not seen.
+/// Number of addresses at which the rate is measured. A zone is not seen if it is narrower than a
+/// few distances between these addresses.
 pub const POINTS: u32 = 512;
 
-/// How long the excess of the long read takes at the outer edge at least: tens
-/// of revolutions.
+/// Least time by which the long read exceeds the short read at the outer edge: tens of revolutions.
 const LONG_ENOUGH: Duration = Duration::from_millis(400);
 
-/// Groups of trials, of which each is counted zones in by itself.
+/// Number of groups of trials. The zones of each group are counted separately for their range.
 const GROUPS: u32 = 5;
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Survey {
-    /// Measurements at each address.
+    /// Number of measurements at each address.
     pub trials: u32,
     /// The simplest fraction within the interval below.
     pub ratio: Ratio,
@@ -40,22 +39,22 @@ pub struct Survey {
     pub ratio_mean: f64,
     /// 95 % interval of the mean, by Student's t.
     pub ratio_interval: (f64, f64),
-    /// Zones: one more than the jumps of the rate.
+    /// Number of zones: one more than the jumps of the rate.
     pub zones: u32,
-    /// The fewest and the most zones that fifths of the trials show.
+    /// Smallest and largest number of zones in fifths of the trials.
     pub zones_range: (u32, u32),
-    /// The first address measured behind each jump.
+    /// First measured address after each jump.
     pub jumps: Vec<Lbn>,
-    /// By how much the long read exceeds the short one.
+    /// Number of sectors by which the long read exceeds the short read.
     pub read_sectors: Sectors,
 }
 
 /// Measures a disk.
 ///
 /// # Errors
-/// A read fails, the disk is too small, or its outside is not faster than its
-/// inside.
+/// A read fails, the disk is too small, or the outer rate is not above the inner rate.
 pub fn survey(target: &mut dyn TimedReads, trials: u32) -> Result<Survey, LzvsError> {
+    // A standard deviation needs two trials.
     let trials = trials.max(2);
     let reads = Reads::fitting(target)?;
     let last = target.capacity().0 - reads.long;
@@ -104,14 +103,14 @@ pub fn survey(target: &mut dyn TimedReads, trials: u32) -> Result<Survey, LzvsEr
     })
 }
 
-/// The sizes of the two reads, in sectors.
+/// Lengths of both reads, in sectors.
 struct Reads {
     short: u64,
     long: u64,
 }
 
 impl Reads {
-    /// Reads that take long enough, of up to an eighth of the target.
+    /// Finds reads of sufficient duration, up to an eighth of the target.
     fn fitting(target: &mut dyn TimedReads) -> Result<Reads, LzvsError> {
         let capacity = target.capacity();
         let mut long = 2048;
@@ -128,8 +127,8 @@ impl Reads {
         Err(LzvsError::TooSmall { capacity })
     }
 
-    /// Bytes a second from `start` on. Each timed read follows a short one from
-    /// the same address, so that arm and buffer are in the same state.
+    /// Returns the rate from `start` on, in bytes per second. Each timed read follows a short read
+    /// from the same address, so that arm and buffer are in the same state.
     fn rate_at(&self, target: &mut dyn TimedReads, start: u64) -> Result<f64, LzvsError> {
         let mut timed = |sectors: u64| -> Result<f64, LzvsError> {
             target.read(Extent::new(start, self.short))?;
@@ -140,14 +139,14 @@ impl Reads {
     }
 }
 
-/// The two-sided 95 % point of Student's distribution.
+/// Returns the two-sided 95 % point of Student's distribution.
 pub(crate) fn student(freedom: u32) -> f64 {
     StudentsT::new(0.0, 1.0, f64::from(freedom.max(1)))
         .map_or(f64::INFINITY, |t| t.inverse_cdf(0.975))
 }
 
-/// The fraction with the smallest denominator within an interval (a search in
-/// the Stern-Brocot tree), if one of manageable size is.
+/// Returns the fraction with the smallest denominator within an interval (the result of a search in
+/// the Stern-Brocot tree). `None` if all denominators up to 1000 fail.
 pub(crate) fn simplest_fraction(low: f64, high: f64) -> Option<(u32, u32)> {
     (1..=1000u32).find_map(|denominator| {
         let numerator = (low * f64::from(denominator)).ceil();
@@ -168,7 +167,7 @@ mod tests {
         assert_eq!(simplest_fraction(f64::NAN, 1.0), None);
     }
 
-    /// A disk of equal zones whose reads take random latency and their transfer.
+    /// A disk of equal zones whose reads take a random latency and the transfer time.
     struct Zoned {
         rates: Vec<f64>,
         random: fullstroke_units::Random,

@@ -1,4 +1,4 @@
-//! How long a read takes at each address (Lloyd, section 4.3 and figure 4.5).
+//! Duration of reads at each address (Lloyd, section 4.3 and figure 4.5).
 
 use crate::lzvs::{LzvsError, TimedReads};
 use fullstroke_contract::Extent;
@@ -8,38 +8,38 @@ use serde::Serialize;
 /// One address of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SweepPoint {
-    /// Where, in percent of the addresses.
+    /// Position of the read, in percent of the addresses.
     pub percent: f64,
-    /// Where.
+    /// Address of the read.
     pub start: Lbn,
-    /// Of all trials there.
+    /// Mean duration of all trials at this address, in ms.
     pub mean_ms: f64,
-    /// The shortest.
+    /// Shortest duration, in ms.
     pub min_ms: f64,
-    /// The longest.
+    /// Longest duration, in ms.
     pub max_ms: f64,
 }
 
 /// Completion times across a target.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sweep {
-    /// Sectors of each read.
+    /// Length of each read, in sectors.
     pub read_sectors: Sectors,
-    /// Reads at each address.
+    /// Number of reads at each address.
     pub trials: u32,
-    /// By address.
+    /// Points, by address.
     pub points: Vec<SweepPoint>,
-    /// Of the points' means.
+    /// Mean of the points' means, in ms.
     pub mean_ms: f64,
-    /// Of the points' means: the standard deviation of a sample.
+    /// Sample standard deviation of the points' means, in ms.
     pub std_dev_ms: f64,
-    /// The largest of the points' means.
+    /// Largest of the points' means, in ms.
     pub max_ms: f64,
 }
 
-/// Reads `sectors` at each of `points` addresses, equally far apart from the
-/// first on, `trials` times. All addresses have their turn before the first is
-/// read again, so that no buffer still holds it.
+/// Reads `sectors` at each of `points` addresses, `trials` times. The addresses are equally far
+/// apart and begin at 0. Each address is read once before the first is read again, so that no
+/// buffer still holds its data.
 ///
 /// # Errors
 /// A read fails, or the reads are larger than the target.
@@ -88,12 +88,12 @@ pub fn sweep(
     })
 }
 
-/// The arithmetic mean; 0 of nothing.
+/// Returns the arithmetic mean; 0 for no values.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// The standard deviation of a sample; 0 of fewer than two.
+/// Returns the standard deviation of a sample; 0 for fewer than two values.
 pub(crate) fn std_dev(values: &[f64]) -> f64 {
     let mean = mean(values);
     let squares: f64 = values

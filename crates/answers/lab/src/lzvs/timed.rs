@@ -1,26 +1,25 @@
-//! Something that answers timed reads.
+//! Targets with timed reads.
 
 use crate::lzvs::LzvsError;
 use fullstroke_contract::{Extent, Operation, Request, Status};
 use fullstroke_engine::{Finished, Graph, Machine, Observer};
 use fullstroke_units::{Duration, Random, Sectors, Seed, Time};
 
-/// A disk or a volume that can be read at an address, and how long that takes.
-/// What is measured here is measured by such reads alone, one at a time, so
-/// that it does not matter whether a simulated or a real target answers.
+/// A disk or a volume that reports the duration of each read. All measurements of this module use
+/// such reads alone, one at a time, so a simulated target and a real target are interchangeable.
 pub trait TimedReads {
-    /// Addresses `0..capacity`.
+    /// Returns the number of sectors; addresses are `0..capacity`.
     fn capacity(&self) -> Sectors;
 
-    /// Reads `extent` and answers how long it took.
+    /// Reads `extent` and returns the duration.
     ///
     /// # Errors
     /// The read has failed.
     fn read(&mut self, extent: Extent) -> Result<Duration, LzvsError>;
 }
 
-/// The layers of a stack under virtual time. Between two reads passes a random
-/// pause; the same seed gives the same times.
+/// The layers of a stack in virtual time. A random pause passes between two reads. The same seed
+/// gives the same times.
 pub struct SimulatedReads {
     machine: Machine,
     capacity: Sectors,
@@ -29,16 +28,16 @@ pub struct SimulatedReads {
     seen: Seen,
 }
 
-/// Longer than a revolution of any disk.
+/// Longest pause. Longer than a revolution of any disk.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
-/// What a host needs between two system calls, if little.
+/// Longest pause of a fast host between two system calls.
 const PAUSE_OF_HOST: Duration = Duration::from_micros(100);
 
-/// The read that is under way, and where the arms went for it.
+/// State of the current read, and the arm movements so far.
 #[derive(Default)]
 struct Seen {
     took: Option<(Status, Duration)>,
-    /// For each drive, where its latest transfer ended.
+    /// End of the latest transfer of each drive.
     ends: Vec<Option<u64>>,
     moves: Vec<Move>,
 }
@@ -46,11 +45,11 @@ struct Seen {
 /// One request to a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// The drive's number in the order of the graph.
+    /// Index of the drive in the order of the graph.
     pub drive: usize,
-    /// Where the drive's transfer before this one ended; `None` for its first.
+    /// End of the drive's previous transfer; `None` for the first transfer.
     pub from: Option<u64>,
-    /// Where it begins.
+    /// Begin of this transfer.
     pub to: u64,
 }
 
@@ -72,8 +71,8 @@ impl Observer for Seen {
 }
 
 impl SimulatedReads {
-    /// The layers at time 0, of a volume of `capacity`. Pauses are of up to 20 ms,
-    /// so that reads begin at any angle of the platters.
+    /// Starts the layers of a volume of `capacity` at time 0. Pauses are up to 20 ms long, so that
+    /// reads begin at any angle of the platters.
     pub fn new(graph: Graph, capacity: Sectors, seed: Seed) -> SimulatedReads {
         let drives = graph.drive_names().count();
         SimulatedReads {
@@ -88,8 +87,8 @@ impl SimulatedReads {
         }
     }
 
-    /// The same with pauses of up to 0.1 ms: a read goes on where the one before has
-    /// ended, as on a real device.
+    /// Limits pauses to 0.1 ms. A read then continues where the read before has ended, as on a real
+    /// device.
     #[must_use]
     pub fn back_to_back(self) -> SimulatedReads {
         SimulatedReads {
@@ -98,12 +97,12 @@ impl SimulatedReads {
         }
     }
 
-    /// The layers.
+    /// Returns the graph of the layers.
     pub fn graph(&self) -> &Graph {
         self.machine.graph()
     }
 
-    /// What the drives were asked since the last call, in order.
+    /// Returns the requests to the drives since the last call, in order.
     pub fn take_moves(&mut self) -> Vec<Move> {
         std::mem::take(&mut self.seen.moves)
     }

@@ -1,9 +1,9 @@
-//! Reads traces back, for tests: any file of protobuf's encoding with Perfetto's
-//! field numbers, not only what is written here.
+//! Reads traces back for tests. Reads any file in protobuf's encoding with Perfetto's field
+//! numbers, not only files of this crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A slice as a reader sees it.
+/// A slice after decoding.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     pub(crate) track: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Read {
     pub(crate) notes: BTreeMap<String, String>,
 }
 
-/// A trace as a reader sees it.
+/// A trace after decoding.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
     pub(crate) processes: BTreeMap<u64, String>,
@@ -22,7 +22,7 @@ pub(crate) struct Trace {
     pub(crate) slices: Vec<Read>,
     /// Track, instant, value.
     pub(crate) counters: Vec<(u64, u64, u64)>,
-    /// How many slices each flow goes through.
+    /// Number of slices of each flow.
     pub(crate) flows: BTreeMap<u64, usize>,
 }
 
@@ -74,9 +74,9 @@ fn text(bytes: &[u8]) -> String {
 
 impl Trace {
     /// # Panics
-    /// If it is no such trace: events go back in time, slices end that did not
-    /// begin or the other way round, or overlap on a track; a flow goes on after
-    /// its end or has none; a track is not described.
+    /// If the trace is invalid: events go back in time; slices end without a begin, begin without
+    /// an end, or overlap on a track; a flow continues after its end or has none; a track has no
+    /// description.
     pub(crate) fn read(file: &[u8]) -> Trace {
         let mut trace = Trace::default();
         let mut open: BTreeMap<u64, Read> = BTreeMap::new();
@@ -208,7 +208,7 @@ impl Trace {
         }
     }
 
-    /// Slices on tracks whose names `wanted` accepts.
+    /// Returns the slices on tracks whose names `wanted` accepts.
     pub(crate) fn on(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &Read> {
         self.slices
             .iter()
@@ -217,7 +217,7 @@ impl Trace {
 }
 
 impl Read {
-    /// An annotation that is a number.
+    /// Returns the value of a numeric annotation.
     pub(crate) fn number(&self, name: &str) -> u64 {
         self.notes[name].parse().unwrap()
     }

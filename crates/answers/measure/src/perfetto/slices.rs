@@ -1,5 +1,4 @@
-//! What a trace shows: processes with tracks, slices on them, flows between
-//! slices, counters.
+//! Contents of a trace: processes with tracks, slices on tracks, flows between slices, counters.
 
 use super::{Depth, PerfettoRun, PerfettoTrace, Served, Server};
 use crate::perfetto::wire::{Counter, Note, Process, Slice, Track};
@@ -9,23 +8,23 @@ use fullstroke_units::{Duration, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-/// What is shown of one run, or of several.
+/// Contents of one run, or of several runs.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     pub(super) processes: Vec<Process>,
     pub(super) tracks: Vec<Track>,
     pub(super) slices: Vec<Slice>,
     pub(super) counters: Vec<Counter>,
-    /// Requests of workloads and drives.
+    /// Number of requests of workloads and drives.
     pub(super) requests: usize,
-    /// What stands before the names of processes.
+    /// Prefix of the names of processes.
     prefix: String,
     next_id: u64,
     next_flow: u64,
 }
 
 impl Shown {
-    /// Of a run, as far as `to`; its processes are called after `name`, where there are others.
+    /// Adds a run up to `to`. If there are several runs, `name` distinguishes the processes.
     pub(super) fn add(&mut self, name: Option<&str>, run: &PerfettoRun, to: Time) {
         let PerfettoRun {
             trace,
@@ -61,7 +60,7 @@ impl Shown {
         self.add_depths(trace, &processes, to);
     }
 
-    /// The requests of workloads; their slices by origin.
+    /// Adds the requests of workloads. Returns the index of each request's slice by origin.
     fn add_requests(
         &mut self,
         trace: &PerfettoTrace,
@@ -106,7 +105,7 @@ impl Shown {
         slices
     }
 
-    /// What a drive, or an arm of several, was given and did.
+    /// Adds the requests of a drive, or of one arm of several, and the parts of their service.
     fn add_served(
         &mut self,
         process: u64,
@@ -158,7 +157,7 @@ impl Shown {
         }
     }
 
-    /// The parts of those that were served by what `name` says.
+    /// Adds the parts of the requests that `by_it` selects, on tracks called `name`.
     fn add_service(
         &mut self,
         process: u64,
@@ -189,7 +188,7 @@ impl Shown {
         }
     }
 
-    /// A flow through those slices that last, in their order.
+    /// Adds a flow through the slices that have a duration, in order.
     fn add_flow(&mut self, slices: [Option<usize>; 3]) {
         let lasts = |&slice: &usize| self.slices[slice].begin < self.slices[slice].end;
         let mut slices: Vec<usize> = slices.into_iter().flatten().filter(lasts).collect();
@@ -225,8 +224,8 @@ impl Shown {
         }
     }
 
-    /// Tracks for spans in order of their beginnings, such that none overlap on
-    /// one; the track of each.
+    /// Adds tracks for spans, ordered by begin, such that no spans overlap on a track. Returns the
+    /// track of each span.
     fn add_lanes(
         &mut self,
         process: u64,
@@ -278,7 +277,7 @@ impl Shown {
     }
 }
 
-/// How many requests are under way, whenever that changes within the window.
+/// Returns the number of requests in flight at each change within the window.
 fn under_way(trace: &PerfettoTrace, to: Time) -> impl Iterator<Item = (Time, i64)> {
     let mut steps: Vec<(Time, i64)> = trace
         .under_way
@@ -322,7 +321,7 @@ fn request_slice(finished: &Finished, track: u64) -> Slice {
     }
 }
 
-/// A request in a drive, from when it came until it was answered.
+/// Returns the slice of a request in a drive, from submission to completion.
 fn residence(served: &Served, track: u64) -> Slice {
     let Served {
         given, completion, ..
@@ -344,8 +343,8 @@ fn residence(served: &Served, track: u64) -> Slice {
     }
 }
 
-/// What the arm did for a request, in the order in which it does it. What it
-/// does again between the tracks of one request is within its part.
+/// Returns slices of the arm's work for a request, in order. If the work repeats between the tracks
+/// of one request, each slice contains the repeated time.
 fn parts(served: &Served, track: u64) -> impl Iterator<Item = Slice> {
     let Served {
         given, completion, ..
@@ -393,7 +392,7 @@ fn parts(served: &Served, track: u64) -> impl Iterator<Item = Slice> {
         })
 }
 
-/// When the drive took the request up.
+/// Returns the time when the drive began to work on the request.
 fn began(served: &Served) -> Time {
     let Completion {
         submitted,
@@ -403,8 +402,8 @@ fn began(served: &Served) -> Time {
     submitted + breakdown.queue + breakdown.parity
 }
 
-/// Whether the medium had a part in it. Otherwise it was answered by buffer and
-/// electronics.
+/// Returns true if the request reached the medium. Otherwise buffer and electronics answered the
+/// request.
 fn moves_arm(served: &Served) -> bool {
     let Breakdown {
         seek,
@@ -435,7 +434,7 @@ fn about(origin: u64, operation: Operation, extent: Extent) -> Vec<(&'static str
     ]
 }
 
-/// The parts of a response time, named as the columns of the log of requests.
+/// Returns the parts of a response time, named as the columns of the request log.
 fn times(parts: &Breakdown) -> impl Iterator<Item = (&'static str, Note)> {
     [
         ("queue_ns", parts.queue),

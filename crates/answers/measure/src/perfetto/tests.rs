@@ -7,8 +7,8 @@ use read_back::Trace;
 #[path = "read_back.rs"]
 mod read_back;
 
-/// A request to one drive: when it comes, how long after the one before the
-/// drive takes it up, and how long each part of it takes.
+/// A request to one drive: time since the previous request, pause of the drive before the request,
+/// and duration of each part.
 type Asked = (u64, u64, [u64; 4]);
 
 fn trace(window: PerfettoWindow, drives: &[Vec<Asked>]) -> (PerfettoFile, Vec<Finished>) {
@@ -20,7 +20,7 @@ fn run(window: PerfettoWindow, drives: &[Vec<Asked>]) -> PerfettoRun {
     run_of(window, drives).0
 }
 
-/// The drives serve in order of arrival, one request at a time.
+/// Simulates drives that serve one request at a time, in order of arrival.
 fn run_of(window: PerfettoWindow, drives: &[Vec<Asked>]) -> (PerfettoRun, Vec<Finished>) {
     let ns = Duration::from_nanos;
     let mut events = Vec::new();
@@ -96,7 +96,8 @@ fn asked() -> impl Strategy<Value = Vec<Vec<Asked>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    // That slices end, lie apart on their track, and that flows begin and end, `Trace::read` requires.
+    // `Trace::read` checks that slices end and do not overlap on a track, and that flows begin and
+    // end.
     #[test]
     fn what_is_read_back_is_what_happened_in_the_window(
         drives in asked(), from in 0..600u64, length in 1..2000u64, requests in 1..200usize,
@@ -115,7 +116,7 @@ proptest! {
         for finished in &all {
             let whole = inside(finished.arrived.as_nanos()) && inside(finished.completion.finished.as_nanos());
             let slice = shown.iter().find(|slice| slice.number("request") == finished.origin);
-            // Where it was cut, one that ends at that very instant may be left out.
+            // If the trace was cut, a request that ends at the cut itself may be left out.
             if file.cut.is_none() || finished.completion.finished.as_nanos() < to {
                 prop_assert_eq!(slice.is_some(), whole);
             }

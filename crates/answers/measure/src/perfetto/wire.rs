@@ -26,12 +26,13 @@ pub(super) struct Slice {
     pub(super) name: &'static str,
     pub(super) begin: Time,
     pub(super) end: Time,
-    /// How far down it is: of what begins at one instant, the upper comes first.
+    /// Depth of the slice. If slices begin at the same time, the slice with the smaller depth comes
+    /// first.
     pub(super) level: u8,
     pub(super) notes: Vec<(&'static str, Note)>,
-    /// Flows that begin in it, or go through it.
+    /// Flows that begin in the slice or pass through it.
     pub(super) flows: Vec<u64>,
-    /// The flow that ends in it.
+    /// Flow that ends in the slice.
     pub(super) flow_ends: Option<u64>,
 }
 
@@ -49,7 +50,7 @@ pub(super) struct Counter {
     pub(super) value: i64,
 }
 
-/// Trace.
+/// Field numbers of `Trace`.
 const PACKET: u32 = 1;
 
 mod packet {
@@ -80,6 +81,7 @@ mod event {
     pub(super) const COUNTER_VALUE: u32 = 30;
     pub(super) const FLOW: u32 = 47;
     pub(super) const FLOW_ENDS: u32 = 48;
+    // Values of `TrackEvent.Type`.
     pub(super) const SLICE_BEGIN: u64 = 1;
     pub(super) const SLICE_END: u64 = 2;
     pub(super) const COUNTER: u64 = 4;
@@ -91,10 +93,10 @@ mod annotation {
     pub(super) const NAME: u32 = 10;
 }
 
-/// All packets are of one sequence; any number but 0.
+/// Identifier of the packet sequence. All packets share one; any number except 0 is valid.
 const SEQUENCE: u64 = 1;
 
-/// The file.
+/// Returns the contents of the file.
 pub(super) fn write(shown: &Shown) -> Vec<u8> {
     let mut file = Message::default();
     for Process { id, name } in &shown.processes {
@@ -129,7 +131,7 @@ pub(super) fn write(shown: &Shown) -> Vec<u8> {
     file.0
 }
 
-/// Something at an instant.
+/// An event of the trace.
 #[derive(Clone, Copy)]
 enum What<'a> {
     Begins(&'a Slice),
@@ -137,8 +139,8 @@ enum What<'a> {
     Counts(&'a Counter),
 }
 
-/// Events by time. At one instant slices end before others begin on their
-/// tracks, and those without duration begin and end in between.
+/// Returns the events by time. At the same time, slices end before others begin on their tracks.
+/// Slices without duration begin and end in between.
 fn in_order(shown: &Shown) -> Vec<(Time, What<'_>)> {
     let mut events = Vec::with_capacity(2 * shown.slices.len() + shown.counters.len());
     for (index, slice) in shown.slices.iter().enumerate() {
@@ -204,7 +206,7 @@ impl What<'_> {
     }
 }
 
-/// A message of protobuf: fields, each behind its number and its wire type.
+/// A protobuf message: fields, each after its number and wire type.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -224,6 +226,7 @@ impl Message {
         self.key(field, 0).varint(number)
     }
 
+    // `flow_ids` and `terminating_flow_ids` are fixed64 fields in `track_event.proto`, not varints.
     fn fixed(&mut self, field: u32, number: u64) -> &mut Message {
         self.key(field, 1).0.extend(number.to_le_bytes());
         self
@@ -249,7 +252,7 @@ impl Message {
         self.varint(u64::from(field << 3 | wire_type))
     }
 
-    /// Seven bits a byte, the lowest first; the eighth says that more follow.
+    /// Writes seven bits per byte, the lowest first. The eighth bit is set if more bytes follow.
     fn varint(&mut self, mut number: u64) -> &mut Message {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);

@@ -1,5 +1,5 @@
-//! What one access of a drive takes, in mean and second moment, from the drive's own geometry and
-//! seek curve: exact for independent requests, uniform within each part of the volume.
+//! Mean and second moment of the time of one access, from the drive's geometry and seek curve. The
+//! moments are exact for independent requests, uniform within each part of the volume.
 
 use super::load::PLACES;
 use super::moments::Moments;
@@ -7,52 +7,53 @@ use fullstroke_contract::TrackTable as _;
 use fullstroke_drive::{Geometry, Mechanics, Model};
 use fullstroke_units::Lbn;
 
-/// A drive as the model has it. Its tables are made once.
+/// Model of a drive. Its tables are computed once.
 #[derive(Clone, Debug)]
 pub struct Arm {
-    /// Where each part of the addresses lies: cut at zones.
+    /// Cylinders of each part of the addresses, cut at zones.
     boxes: Vec<Piece>,
-    /// A seek between each two of `boxes`, the first with itself, the second with the first and itself, ...
+    /// Seeks between each pair of `boxes`, row by row: the first with itself, the second with the
+    /// first and itself, and so on.
     seeks: Vec<Moments>,
     revolution_s: f64,
     write_settle_s: f64,
     zero_latency: [bool; 2],
 }
 
-/// A run of cylinders that holds some of a part of the addresses.
+/// Consecutive cylinders with a piece of a part of the addresses.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     part: usize,
-    /// Of the part's addresses.
+    /// Share of the part's addresses.
     share: f64,
-    /// The first cylinder, and the one behind the last.
+    /// First cylinder, and the cylinder behind the last.
     from: u64,
     to: u64,
-    /// Of a revolution, that a sector takes to pass, skews included.
+    /// Part of a revolution for one sector, skews included.
     sector: f64,
 }
 
-/// An access by its phases, independent of each other.
+/// An access by phases, which are independent of each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Access {
-    /// The arm moves.
+    /// Movement of the arm.
     pub seek: Moments,
-    /// The platter turns until the first sector comes.
+    /// Rotational latency: the wait for the first sector.
     pub rotation: Moments,
-    /// Sectors pass.
+    /// Transfer of the sectors.
     pub transfer: Moments,
 }
 
 impl Access {
-    /// Seek and rotation: what a queue's choice makes shorter.
+    /// Returns seek plus rotation, the part shortened by a choice in the queue.
     pub fn positioning(&self) -> Moments {
         self.seek.plus(self.rotation)
     }
 }
 
 impl Arm {
-    /// The tables of a drive of which the first `used` sectors are used; of a drive of several
-    /// arms, of one.
+    /// Computes the tables of a drive whose first `used` sectors are used. For a drive with several
+    /// arms, the tables describe one arm.
     pub fn new(model: &Model, used: u64) -> Arm {
         let (mechanics, config) = (model.mechanics(), model.config());
         let geometry = mechanics.geometry();
@@ -71,18 +72,18 @@ impl Arm {
         }
     }
 
-    /// One revolution, in seconds.
+    /// Returns the time of one revolution in seconds.
     pub fn revolution_s(&self) -> f64 {
         self.revolution_s
     }
 
-    /// An access of so many sectors where `places` says, from where another one ended; `places`
-    /// are shares of [`PLACES`] equal parts of the addresses.
+    /// Returns an access of `sectors` sectors to a place of the distribution `places`, from the end
+    /// of an independent access. `places` are shares of [`PLACES`] equal parts of the addresses.
     pub fn access(&self, places: &[f64], sectors: Moments, write: bool) -> Access {
         self.placed(places).access(sectors, write)
     }
 
-    /// What accesses have in common that go where `places` says.
+    /// Returns the common part of all accesses to the distribution `places`.
     pub(super) fn placed(&self, places: &[f64]) -> Placed<'_> {
         let weighed: Vec<(f64, usize)> = self.weighed(places).collect();
         let mut sector = Moments::default();
@@ -98,13 +99,13 @@ impl Arm {
         }
     }
 
-    /// From one place to another, both independent.
+    /// Returns the seek between two independent places.
     fn seek(&self, weighed: &[(f64, usize)]) -> Moments {
         let mut seek = Moments::default();
         for (index, &(weight, from)) in weighed.iter().enumerate() {
             let row = &self.seeks[from * (from + 1) / 2..];
             for &(further, to) in &weighed[..=index] {
-                // The other way round is as far.
+                // The reverse seek takes the same time.
                 let ways = if from == to { 1.0 } else { 2.0 };
                 let share = ways * weight * further;
                 seek.mean += share * row[to].mean;
@@ -114,7 +115,7 @@ impl Arm {
         seek
     }
 
-    /// The boxes that are gone to, ascending, with their shares.
+    /// Yields the boxes with a positive share, ascending.
     fn weighed<'a>(&'a self, places: &'a [f64]) -> impl Iterator<Item = (f64, usize)> + 'a {
         let weigh = |(index, piece): (usize, &Piece)| {
             (
@@ -129,8 +130,9 @@ impl Arm {
             .filter(|(weight, _)| *weight > 0.0)
     }
 
-    /// Rotational latency and transfer of what covers so much of a revolution. Heads that may begin
-    /// anywhere in it need a revolution if they land inside, and else wait for its beginning.
+    /// Returns rotational latency and transfer of an access that covers a part of a revolution. A
+    /// drive with zero latency may begin anywhere in the covered part. If the heads land inside, it
+    /// needs one revolution. Else it waits for the beginning.
     fn passing(&self, covered: Moments, zero_latency: bool) -> (Moments, Moments) {
         let turn = self.revolution_s;
         let transfer = Moments {
@@ -139,7 +141,7 @@ impl Arm {
         };
         let free = 1.0 - covered.mean.min(1.0);
         let rotation = match zero_latency {
-            // Inside with probability 1 - free, and then what is not covered passes for nothing.
+            // The heads land inside with probability 1 - free. Then the wait is the uncovered part.
             true => Moments {
                 mean: turn * (free * free / 2.0 + (1.0 - free) * free),
                 square: turn * turn * (free.powi(3) / 3.0 + (1.0 - free) * free * free),
@@ -153,16 +155,17 @@ impl Arm {
     }
 }
 
-/// Accesses of any length to the same places.
+/// Accesses of any length to the same distribution of places.
 pub(super) struct Placed<'a> {
     arm: &'a Arm,
     seek: Moments,
-    /// Of a revolution, that a sector takes to pass.
+    /// Part of a revolution for one sector.
     sector: Moments,
 }
 
 impl Placed<'_> {
-    /// One of so many sectors. Nobody seeks sooner than at once, whatever settling takes off.
+    /// Returns an access of `sectors` sectors. The seek time must not become negative, even if the
+    /// write settle time is negative.
     pub(super) fn access(&self, sectors: Moments, write: bool) -> Access {
         let Placed { arm, seek, sector } = self;
         let settle_s = if write { arm.write_settle_s } else { 0.0 };
@@ -180,7 +183,7 @@ impl Placed<'_> {
     }
 }
 
-/// The parts of the first `used` sectors, cut where zones change.
+/// Returns the parts of the first `used` sectors, cut at zone boundaries.
 fn boxes(geometry: &Geometry, used: u64) -> Vec<Piece> {
     let mut boxes = Vec::new();
     let edge = |part: usize| (u128::from(used) * part as u128 / PLACES as u128) as u64;
@@ -209,23 +212,24 @@ fn boxes(geometry: &Geometry, used: u64) -> Vec<Piece> {
 
 /// Sums over all pairs of cylinders of two runs, from second sums of the seek curve.
 ///
-/// A function `g` whose second difference is the curve at `|distance|` gives the sum over
-/// `x` in `a..b` and `y` in `c..d` as `g(b - c) + g(a - d) - g(a - c) - g(b - d)`. Sums wrap, and
-/// their differences are right again.
+/// Let `g` be a function whose second difference is the curve at `|distance|`. The sum over `x` in
+/// `a..b` and `y` in `c..d` is then `g(b - c) + g(a - d) - g(a - c) - g(b - d)`. The sums may wrap
+/// around, but their differences are correct.
 #[derive(Clone, Debug)]
 struct Curve {
-    /// In nanoseconds.
+    /// Second sums of the seek time in nanoseconds.
     first: Vec<u64>,
-    /// Squares in [`SQUARE`] square nanoseconds.
+    /// Second sums of the squared seek time, in [`SQUARE`] square nanoseconds.
     second: Vec<u64>,
 }
 
-/// The unit of squares, so that their sums hold in 64 bits.
+/// Unit of the squares, chosen so that the sums fit into 64 bits.
 const SQUARE: u64 = 1_000_000;
 
 impl Curve {
-    /// A change of cylinder comes with one of the head in all but one of so many cases as there are
-    /// heads, and then takes as long as the slower of both.
+    /// Computes the sums. A seek to another cylinder comes with a change of the head, except in one
+    /// case of as many as there are heads. With a head change, the seek takes the longer of both
+    /// times.
     fn new(mechanics: &Mechanics, head_switch_s: f64) -> Curve {
         let geometry = mechanics.geometry();
         let surfaces = f64::from(geometry.surfaces());
@@ -246,7 +250,7 @@ impl Curve {
         Curve { first, second }
     }
 
-    /// The seek from one run of cylinders to another.
+    /// Returns the seek from one run of cylinders to another.
     fn between(&self, from: &Piece, to: &Piece) -> Moments {
         let pairs = ((from.to - from.from) * (to.to - to.from)) as f64;
         Moments {
@@ -256,9 +260,9 @@ impl Curve {
     }
 }
 
-/// The next second sum: of `first` distances both ways, 0 counted once.
+/// Appends the next second sum. Each distance counts in both directions, but 0 counts once.
 fn push(sums: &mut Vec<u64>, last: &mut [u64; 2], value: u64, middle: bool) {
-    // g(1) = g(-1) = value / 2 of distance 0: everything is held twice as large.
+    // g(1) = g(-1) = value / 2 for distance 0, so all sums are stored at twice their value.
     let [before, here] = *last;
     let next = if middle {
         value
@@ -271,7 +275,7 @@ fn push(sums: &mut Vec<u64>, last: &mut [u64; 2], value: u64, middle: bool) {
     sums.push(next);
 }
 
-/// Over all pairs of cylinders of two runs.
+/// Returns the sum over all pairs of cylinders of two runs.
 fn sum(sums: &[u64], one: &Piece, other: &Piece) -> f64 {
     let at = |a: u64, b: u64| sums[(a.abs_diff(b) as usize).min(sums.len() - 1)];
     let twice = at(one.to, other.from)
@@ -301,7 +305,7 @@ pub(crate) mod tests {
         Model::new(sheet.drive().unwrap()).unwrap()
     }
 
-    /// Means of accesses that the mechanics carry out, one after the other.
+    /// Returns the means of consecutive accesses on the simulated mechanics.
     fn carried_out(
         model: &Model,
         used: u64,
@@ -319,7 +323,8 @@ pub(crate) mod tests {
                 continue;
             }
             let position = mechanics.geometry().locate(Lbn(lbn));
-            // The time between two accesses makes rotation independent of what was before.
+            // The random time between two accesses makes the rotation independent of the access
+            // before.
             now += Duration::from_nanos(random.below(8_333_333));
             let access =
                 mechanics.access(&mut head, now, Lbn(lbn), Sectors(sectors), &position, write);
@@ -356,7 +361,8 @@ pub(crate) mod tests {
             let [seek, square, rotation, transfer] = carried_out(&model, part, 8, write, |_| true);
             close(found.seek.mean, seek, 0.01, "seek");
             close(found.seek.square, square, 0.02, "its square");
-            // Skews count as transfer here, and there as the seek and the rotation of a second track.
+            // Skews count as transfer here. In the mechanics they count as seek and rotation of a
+            // second track.
             let passing = found.rotation.mean + found.transfer.mean;
             close(passing, rotation + transfer, 0.015, "rotation and transfer");
         }
@@ -372,7 +378,7 @@ pub(crate) mod tests {
         let found = Arm::new(&model, used).access(&places, Moments::of(64.0), false);
         let [seek, square, ..] =
             carried_out(&model, used, 64, false, |lbn| [3, 60].contains(&part(lbn)));
-        // Requests that cross a track move the arm once more.
+        // A request across a track boundary needs one more seek.
         close(found.seek.mean, seek, 0.02, "seek");
         close(found.seek.square, square, 0.03, "its square");
     }

@@ -1,5 +1,5 @@
-//! How much shorter positioning becomes with the number of requests to choose from: the curve of a
-//! drive's own queue discipline, found once by its own mechanics.
+//! Gain of a queue: positioning becomes shorter with the number of requests to choose from. The
+//! curve of a drive's own queue discipline is measured once on the simulated mechanics.
 
 use super::access::Arm;
 use super::load::PLACES;
@@ -10,26 +10,27 @@ use fullstroke_contract::{
 use fullstroke_drive::{Drive, DriveConfig, Model};
 use fullstroke_units::{Random, Sectors, Seed, Time};
 
-/// Numbers of requests at which the curve is found.
+/// Queue depths at which the curve is measured.
 const DEPTHS: [usize; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// Accesses at each, and those before them.
+/// Number of measured accesses at each depth, and number of accesses before the measurement.
 const ACCESSES: u64 = 1500;
 const WARMING: u64 = 200;
 
-/// Their length in sectors.
+/// Length of an access in sectors.
 const LENGTH: u64 = 8;
 
-/// The curve of a drive.
+/// Gain curve of a drive.
 #[derive(Clone, Debug)]
 pub struct QueueGain {
-    /// By number of requests from 1 on: mean and variance of positioning over those of a single
-    /// request.
+    /// Mean and variance of positioning relative to a single request, by number of requests from 1
+    /// on.
     factors: Vec<(f64, f64)>,
 }
 
 impl QueueGain {
-    /// The curve of a drive: random reads over all of it, with as many outstanding throughout.
+    /// Measures the curve of a drive with random reads over the whole drive, at constant queue
+    /// depth.
     ///
     /// # Errors
     /// As [`Model::new`].
@@ -79,19 +80,20 @@ impl QueueGain {
         })
     }
 
-    /// Positioning of one of `count`, where one alone takes `alone`.
+    /// Returns the positioning of a request chosen from `count`. `alone` is the positioning of a
+    /// single request.
     pub fn positioning(&self, alone: Moments, count: usize) -> Moments {
         let (mean, variance) = self.factors[count.clamp(1, self.factors.len()) - 1];
         Moments::varied(alone.mean * mean, alone.variance() * variance)
     }
 
-    /// By how much one of `count` takes less than one alone.
+    /// Returns the mean positioning of a request chosen from `count`, relative to a single request.
     pub fn factor(&self, count: usize) -> f64 {
         self.factors[count.clamp(1, self.factors.len()) - 1].0
     }
 }
 
-/// Along the logarithm of the number.
+/// Interpolates along the logarithm of the number.
 fn between(found: &[(f64, (f64, f64))], count: f64) -> (f64, f64) {
     let above = found
         .iter()
@@ -109,7 +111,7 @@ fn between(found: &[(f64, (f64, f64))], count: f64) -> (f64, f64) {
     )
 }
 
-/// What an access takes while so many are always outstanding.
+/// Returns the time of an access while `outstanding` requests are always outstanding.
 fn kept_full(model: &Model, used: u64, outstanding: u64) -> Result<Moments, ConfigError> {
     let mut full = Full {
         drive: model.drive()?,
@@ -131,7 +133,7 @@ fn kept_full(model: &Model, used: u64, outstanding: u64) -> Result<Moments, Conf
     Ok(Moments::mixed(accesses.into_iter()))
 }
 
-/// A drive with its load.
+/// A drive with its closed load.
 struct Full {
     drive: Drive,
     random: Random,
@@ -157,7 +159,7 @@ impl Full {
             .submit(now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
     }
 
-    /// When the next request ends.
+    /// Returns the time when the next request ends.
     fn next(&mut self) -> Time {
         loop {
             let done = self.out.drain().find_map(|effect| match effect {

@@ -1,23 +1,25 @@
-//! Requests that fork to several members and end with the last of them.
+//! Requests that fork to several members and end with the last part.
 
 use super::moments::Moments;
 
-/// What makes one part of a request end later than another: variances.
+/// Mean of a part of a request, and the variance between the parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Apart {
-    /// Mean of a part, its wait and its service.
+    /// Mean of a part: its wait and its service.
     pub mean: f64,
-    /// Variance of what differs from part to part.
+    /// Variance of the differences between the parts.
     pub variance: f64,
 }
 
 impl Apart {
-    /// Of a wait, and a service of which `alike` of the variance is common to all parts.
+    /// Makes the value from a wait and a service. The share `alike` of the service's variance is
+    /// common to all parts.
     ///
-    /// Waits are not independent, since parts of a request arrive together: under heavy traffic what
-    /// one queue has in common with another is the arrivals' part of what makes it vary, `1 / (1 + c²)`
-    /// where both see all of the arrivals (the Brownian limit, Varma and Makowski 1994), more as
-    /// services are alike, and less as a smaller part of the arrivals is `shared`.
+    /// The waits of the parts are not independent, because the parts arrive together. Under heavy
+    /// traffic, the common share of the variance of two queues is the share caused by the arrivals.
+    /// It is `1 / (1 + c²)` if both queues see all arrivals (the Brownian limit, Varma and Makowski
+    /// 1994). It is larger if the services are alike, and smaller if only a part of the arrivals is
+    /// `shared`.
     pub fn new(service: Moments, alike: f64, wait: Moments, shared: f64) -> Apart {
         let scv = service.scv();
         let common = shared * (1.0 + alike * scv) / (1.0 + scv);
@@ -28,13 +30,14 @@ impl Apart {
         }
     }
 
-    /// The mean of the last of so many parts.
+    /// Returns the mean of the last of `of` parts.
     ///
-    /// Of independent ones it lies above the mean by a number of standard deviations: that of a normal
-    /// distribution where they vary little, that of an exponential one where they vary as much as
-    /// their mean, and in between by the coefficient of variation. With exponential service this is
-    /// within 6 % of Flatto and Hahn (1984) and of Nelson and Tantawi (1988), whose formulas hold for
-    /// that alone.
+    /// For independent parts, this mean is above the mean of a part by a multiple of the standard
+    /// deviation. The multiple is a normal distribution's if the parts vary little. It is an
+    /// exponential distribution's if the standard deviation equals the mean. In between it is
+    /// interpolated by the coefficient of variation. With exponential service the result is within
+    /// 6 % of Flatto and Hahn (1984) and of Nelson and Tantawi (1988), whose formulas hold only for
+    /// exponential service.
     pub fn last_s(&self, of: usize) -> f64 {
         if of < 2 || self.mean <= 0.0 {
             return self.mean;
@@ -49,7 +52,7 @@ fn harmonic(number: usize) -> f64 {
     (1..=number).map(|each| 1.0 / each as f64).sum()
 }
 
-/// The mean of the largest of so many standard normal numbers (Blom 1958, α = 0.375 + 0.1 / n,
+/// Returns the mean of the largest of `of` standard normal numbers (Blom 1958, α = 0.375 + 0.1 / n,
 /// within 0.3 % up to 32).
 fn normal(of: usize) -> f64 {
     const EXACT: [f64; 9] = [
@@ -61,8 +64,8 @@ fn normal(of: usize) -> f64 {
         .unwrap_or_else(|| quantile((of as f64 - 0.375) / (of as f64 + 0.25)))
 }
 
-/// Of the standard normal distribution, for probabilities above a half (Abramowitz and Stegun
-/// 26.2.23: within 4.5e-4).
+/// Returns the quantile of the standard normal distribution, for probabilities above one half
+/// (Abramowitz and Stegun 26.2.23: within 4.5e-4).
 fn quantile(probability: f64) -> f64 {
     let t = (-2.0 * (1.0 - probability).ln()).sqrt();
     let above = 2.515517 + t * (0.802853 + t * 0.010328);
@@ -74,7 +77,7 @@ mod tests {
     use super::*;
     use fullstroke_units::{Duration, Seed};
 
-    /// Of exponential service with mean 1.
+    /// Formula for exponential service with mean 1.
     fn nelson_tantawi(of: usize, busy: f64) -> f64 {
         let (all, two) = (harmonic(of), 1.5);
         let of_two = (12.0 - busy) / 8.0 / (1.0 - busy);
@@ -84,7 +87,7 @@ mod tests {
     #[test]
     fn exponential_service_joins_as_nelson_and_tantawi_say() {
         for busy in [0.0, 0.1, 0.3, 0.5, 0.7, 0.9] {
-            // M/M/1: waits are 0, or exponential with the mean of a response.
+            // M/M/1: a wait is 0, or exponential with the mean of a response.
             let response = 1.0 / (1.0 - busy);
             let wait = Moments {
                 mean: busy * response,
@@ -103,7 +106,7 @@ mod tests {
             Apart::new(Moments::varied(2.0, 4.0), 0.0, Moments::of(1.0), 1.0).last_s(1),
             3.0
         );
-        // Copies that do the same at the same time end at the same time.
+        // Parts that do the same at the same time end at the same time.
         assert_eq!(
             Apart::new(
                 Moments::varied(2.0, 4.0),

@@ -1,34 +1,34 @@
-//! What a load is to the queueing model: how fast, where, how long, how regular. Gathered once,
-//! whatever volume and drive are asked about.
+//! Measures of a load for the queueing model: rate, places, lengths, regularity. They are gathered
+//! once and serve any volume and drive.
 
 use super::moments::Moments;
 use crate::fingerprint::Arrival;
 
-/// Parts of the volume of which it is known how many requests begin there.
+/// Number of equal parts of the volume, for counts of the beginnings of requests.
 pub const PLACES: usize = 64;
 
-/// Requests that are kept as they are, for their plans.
+/// Number of requests kept unchanged, to compute their plans.
 const KEPT: usize = 256;
 
-/// What is known of the requests of a load.
+/// Measures of the requests of a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// Reads and writes.
+    /// Number of reads and writes.
     pub requests: u64,
-    /// From the beginning to the last arrival, in seconds.
+    /// Time from the beginning to the last arrival, in seconds.
     pub duration_s: f64,
-    /// The share of the requests that begin in each of [`PLACES`] equal parts of the volume.
+    /// Share of the requests that begin in each of [`PLACES`] equal parts of the volume.
     pub places: Vec<f64>,
     /// Variance over mean of the number of arrivals in a window: 1 for a Poisson process.
     pub dispersion: f64,
-    /// The share of requests that begin where the one before ended.
+    /// Share of requests beginning at the end of the request before.
     pub sequential: f64,
-    /// Mean distance of one request from the next, over that of independent requests in the same
-    /// places: 1 where none follows another nearer than chance has it.
+    /// Mean distance between consecutive requests, relative to independent requests in the same
+    /// places. 1 means that consecutive requests are not nearer than by chance.
     pub locality: f64,
     /// Mean length in sectors.
     pub sectors: f64,
-    /// Requests that stand for all: every so manieth.
+    /// A sample of the requests, taken at regular intervals.
     pub kept: Vec<Arrival>,
 }
 
@@ -41,9 +41,9 @@ pub struct LoadGatherer {
     sectors: u64,
     duration_s: f64,
     places: Vec<u64>,
-    /// Arrivals in the window that is open, and its number.
+    /// Number of the current window, and its number of arrivals.
     window: (u64, u64),
-    /// Of closed windows, those without arrivals left out.
+    /// Sums over closed windows with arrivals.
     counts: Squares,
     last_end: Option<u64>,
     sequential: u64,
@@ -60,8 +60,8 @@ struct Squares {
 }
 
 impl LoadGatherer {
-    /// Of requests to a volume of `capacity` sectors; arrivals are counted in windows of
-    /// `window_s`, which is above 0.
+    /// Makes a gatherer for requests to a volume of `capacity` sectors. Arrivals are counted in
+    /// windows of `window_s` seconds, which must be positive.
     pub fn new(capacity: u64, window_s: f64) -> LoadGatherer {
         LoadGatherer {
             capacity: capacity.max(1),
@@ -80,7 +80,7 @@ impl LoadGatherer {
         }
     }
 
-    /// The next request.
+    /// Adds a request.
     pub fn add(&mut self, arrival: Arrival) {
         let place = u128::from(arrival.start) * PLACES as u128 / u128::from(self.capacity);
         self.places[(place as usize).min(PLACES - 1)] += 1;
@@ -101,7 +101,8 @@ impl LoadGatherer {
         self.duration_s = self.duration_s.max(arrival.at_s);
     }
 
-    /// Every so manieth, so that there are always [`KEPT`] to twice as many of a long load.
+    /// Keeps every `every`-th request. The interval doubles as needed, so that a long load keeps
+    /// from [`KEPT`] to twice as many requests.
     fn keep(&mut self, arrival: Arrival) {
         if !self.requests.is_multiple_of(self.every) {
             return;
@@ -120,7 +121,7 @@ impl LoadGatherer {
         self.kept.push(arrival);
     }
 
-    /// The load; `None` if nothing was added or all came at once.
+    /// Returns the load; `None` if fewer than two requests were added, or if all arrived at time 0.
     pub fn finish(mut self) -> Option<Load> {
         if self.requests < 2 || self.duration_s <= 0.0 {
             return None;
@@ -147,7 +148,7 @@ impl LoadGatherer {
 }
 
 impl Load {
-    /// Requests a second.
+    /// Returns the number of requests per second.
     pub fn rate_per_s(&self) -> f64 {
         self.requests as f64 / self.duration_s
     }
@@ -169,7 +170,8 @@ impl Squares {
     }
 }
 
-/// Of two independent places, as a part of the whole: uniform within each.
+/// Returns the mean distance of two independent places, as a share of the volume. Requests are
+/// uniform within each place.
 fn mean_distance(places: &[f64]) -> f64 {
     let width = 1.0 / places.len() as f64;
     let mut sum = 0.0;
@@ -228,7 +230,7 @@ mod tests {
     fn streams_and_bursts_are_told_from_them() {
         let mut gatherer = LoadGatherer::new(CAPACITY, 0.1);
         for index in 0..10_000u64 {
-            // A hundred at once every ten seconds, one behind the other.
+            // Every ten seconds a hundred requests arrive at once, one behind the other.
             let at_s = 10.0 * (index / 100) as f64 + 1.0;
             gatherer.add(Arrival {
                 at_s,

@@ -1,16 +1,16 @@
-//! Mean and second moment of a time, which sums and mixtures are made of.
+//! Mean and second moment of a time, with sums and mixtures.
 
-/// Of a random time in seconds, or of another quantity.
+/// Moments of a random time in seconds, or of another quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
-    /// The mean.
+    /// Mean.
     pub mean: f64,
-    /// The mean of the square.
+    /// Mean of the square.
     pub square: f64,
 }
 
 impl Moments {
-    /// Of what never varies.
+    /// Returns the moments of a constant.
     pub fn of(value: f64) -> Moments {
         Moments {
             mean: value,
@@ -18,7 +18,7 @@ impl Moments {
         }
     }
 
-    /// By mean and variance.
+    /// Makes moments from mean and variance.
     pub fn varied(mean: f64, variance: f64) -> Moments {
         Moments {
             mean,
@@ -26,12 +26,12 @@ impl Moments {
         }
     }
 
-    /// Never below 0, whatever was rounded.
+    /// Returns the variance, at least 0 despite rounding.
     pub fn variance(&self) -> f64 {
         (self.square - self.mean * self.mean).max(0.0)
     }
 
-    /// Variance over the square of the mean; 0 of nothing.
+    /// Returns the variance over the square of the mean; 0 if the mean is 0.
     pub fn scv(&self) -> f64 {
         if self.mean > 0.0 {
             self.variance() / (self.mean * self.mean)
@@ -40,13 +40,13 @@ impl Moments {
         }
     }
 
-    /// The sum with what is independent of it.
+    /// Returns the moments of the sum with an independent quantity.
     #[must_use]
     pub fn plus(self, other: Moments) -> Moments {
         Moments::varied(self.mean + other.mean, self.variance() + other.variance())
     }
 
-    /// This with probability `share`, else the other.
+    /// Returns the mixture: `self` with probability `share`, else `other`.
     #[must_use]
     pub fn or(self, share: f64, other: Moments) -> Moments {
         Moments {
@@ -55,7 +55,8 @@ impl Moments {
         }
     }
 
-    /// The mean over several, by weights that need not add up to 1; of none, 0.
+    /// Returns the mixture of several parts. The weights need not add up to 1. Returns 0 without
+    /// parts.
     pub fn mixed(parts: impl Iterator<Item = (f64, Moments)>) -> Moments {
         let (mut weight, mut sum) = (0.0, Moments::default());
         for (part, Moments { mean, square }) in parts {

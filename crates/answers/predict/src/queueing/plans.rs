@@ -1,5 +1,4 @@
-//! Which accesses a volume makes of the requests of a load: by the layouts' own plans, down to the
-//! drives.
+//! Accesses of the drives for the requests of a load, from the layouts' own plans.
 
 use super::load::Load;
 use super::moments::Moments;
@@ -8,41 +7,42 @@ use fullstroke_contract::{Below, Extent, Operation, Request, Status};
 use fullstroke_units::Lbn;
 use fullstroke_volume::{Detail, MemberIo, Plan, Shape};
 
-/// The accesses of the requests of a load that stand for all.
+/// Accesses for the sample of requests of a load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Planned {
-    /// Drives.
+    /// Number of drives.
     pub drives: usize,
-    /// Requests that were planned.
+    /// Planned requests.
     pub requests: Vec<Shapes>,
-    /// Requests that the volume does not take: beyond its end.
+    /// Number of requests refused, because they are beyond the end of the volume.
     pub refused: usize,
-    /// Accesses a request, by kind, and their lengths in sectors.
+    /// Mean number of accesses of a request, by kind, with the lengths in sectors.
     pub kinds: [(f64, Moments); 3],
-    /// Members that hold the same, of which each read goes to the next one.
+    /// Number of members with the same data. Reads go to these members in turn.
     pub copies: usize,
-    /// Whether all platters are at the same angle: then parts of a request, which lie at the same
-    /// place of their members, end whole revolutions apart.
+    /// True if all platters are at the same angle. The parts of a request lie at the same place of
+    /// their members, so they then end whole revolutions apart.
     pub in_step: bool,
-    /// Of two members that a request reaches: how often the last request of either was one of both,
-    /// so that their arms are at the same place.
+    /// For two members reached by one request: share of cases with both arms at the same place,
+    /// because the last request of either member went to both.
     pub arms_together: f64,
-    /// What part of the requests of one are requests of both.
+    /// For two members reached by one request: share of one member's requests to both.
     pub arrivals_shared: f64,
-    /// The accesses of the drive that has most over those of the mean one.
+    /// Number of accesses of the busiest drive, relative to the mean.
     pub uneven: f64,
 }
 
-/// What a request becomes: phases, one after the other.
+/// Accesses of a request, in consecutive phases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shapes {
-    /// Whether it writes.
+    /// True for a write.
     pub write: bool,
-    /// Accesses by phase and kind, of which all begin when the phase before has ended.
+    /// Number of accesses by phase and kind. The accesses of a phase begin when the phase before
+    /// has ended.
     pub phases: Vec<[u32; 3]>,
 }
 
-/// Kinds of accesses: a read, a write, a write to where the heads have just read.
+/// Kinds of accesses: a read, a write, and a write to the place just read.
 pub(crate) const READ: usize = 0;
 pub(crate) const WRITE: usize = 1;
 pub(crate) const BACK: usize = 2;
@@ -56,7 +56,7 @@ struct Leaf {
     extent: Extent,
 }
 
-/// The plans of the requests that a load has kept, on a volume of this shape.
+/// Plans the sampled requests of a load on a volume of this shape.
 pub fn plans(load: &Load, shape: &mut Shape, in_step: bool) -> Planned {
     let copies = copies(shape);
     let mut planned = Planned {
@@ -96,7 +96,7 @@ pub fn plans(load: &Load, shape: &mut Shape, in_step: bool) -> Planned {
     planned
 }
 
-/// Of accesses.
+/// Sums of the lengths of accesses.
 #[derive(Clone, Copy, Default)]
 struct Lengths {
     count: f64,
@@ -131,7 +131,8 @@ fn request(arrival: &Arrival) -> Request {
     }
 }
 
-/// A write is back where its drive has read in the phase before.
+/// Returns the kind of an access. A write counts as `BACK` if its drive has read the same place in
+/// the phase before.
 fn kind(leaf: &Leaf, leaves: &[Leaf]) -> usize {
     let read_before = |other: &Leaf| {
         !other.write
@@ -145,7 +146,7 @@ fn kind(leaf: &Leaf, leaves: &[Leaf]) -> usize {
     }
 }
 
-/// How many members a write of one sector goes to that does not read before.
+/// Returns the number of members to which a write of one sector goes; 1 if the write reads before.
 fn copies(shape: &mut Shape) -> usize {
     let write = Request {
         operation: Operation::Write,
@@ -161,14 +162,14 @@ fn copies(shape: &mut Shape) -> usize {
     }
 }
 
-/// Which drives requests reach, alone and together.
+/// Drives reached by requests, alone and together.
 struct Touched {
     drives: usize,
-    /// Row by row: how many requests reach both.
+    /// Matrix, row by row: number of requests to both drives.
     both: Vec<u32>,
-    /// The drives of a request.
+    /// Drives of the current request.
     of: Vec<usize>,
-    /// Accesses by drive.
+    /// Number of accesses by drive.
     accesses: Vec<u32>,
 }
 
@@ -197,8 +198,8 @@ impl Touched {
         }
     }
 
-    /// Over the pairs that requests reach: requests of both over those of either, and over those of
-    /// one.
+    /// Returns two means over the pairs of drives reached: requests to both over requests to
+    /// either, and requests to both over requests to one.
     fn pairs(&self) -> (f64, f64) {
         let (mut either, mut one, mut pairs) = (0.0, 0.0, 0.0);
         for first in 0..self.drives {
@@ -231,7 +232,7 @@ impl Touched {
     }
 }
 
-/// The drives of a shape.
+/// Returns the number of drives of a shape.
 fn drives(shape: &Shape) -> usize {
     match shape {
         Shape::Drive(_) => 1,
@@ -239,8 +240,8 @@ fn drives(shape: &Shape) -> usize {
     }
 }
 
-/// The accesses of a request from `phase` on, drives numbered from `first`; the phase behind them.
-/// `None` if it cannot be served. `spare` has plans that can be written anew.
+/// Appends the accesses of a request from `phase` on, with drives numbered from `first`. Returns
+/// the phase behind them, or `None` if the request cannot be served. `spare` holds plans for reuse.
 fn flatten(
     shape: &mut Shape,
     request: &Request,
@@ -307,7 +308,7 @@ pub(crate) mod tests {
     use fullstroke_volume::REGISTRY;
     use serde_json::json;
 
-    /// So many drives of 2^30 sectors below a layout.
+    /// Makes a layout over `drives` drives of 2^30 sectors.
     pub(crate) fn shape(layout: &str, drives: usize) -> Shape {
         let entry = REGISTRY.iter().find(|entry| entry.name == layout).unwrap();
         let mut keys = Keys::new();
@@ -355,7 +356,7 @@ pub(crate) mod tests {
             [[2, 0, 0], [0, 0, 2]]
         );
         assert_eq!(phases(shape("raid5", 5), 8, 8, false), [[1, 0, 0]]);
-        // A whole row is written without reading.
+        // A whole row is written without reads.
         assert_eq!(phases(shape("raid5", 5), 0, 512, true), [[0, 5, 0]]);
     }
 

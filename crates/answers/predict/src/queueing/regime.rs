@@ -1,5 +1,5 @@
-//! Where the model was found within 10 % of a simulation: `tools/predict-regime.py` (the table is in
-//! docs/prediction.md).
+//! Bounds of agreement (10 %) between model and simulations: results of `tools/predict-regime.py`
+//! (the table is in docs/prediction.md).
 
 use super::load::Load;
 use super::volume::Queues;
@@ -8,16 +8,16 @@ use std::fmt;
 /// A bound of the regime.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
-    /// Of what.
+    /// Name of the measure.
     pub name: &'static str,
-    /// The least, where there is one.
+    /// Smallest value, if there is a lower bound.
     pub least: Option<f64>,
-    /// The most.
+    /// Largest value.
     pub most: f64,
     of: fn(&Load, &Queues) -> f64,
 }
 
-/// Every bound.
+/// All bounds.
 pub const REGIME: [Bound; 7] = [
     Bound {
         name: "utilisation",
@@ -64,12 +64,12 @@ pub const REGIME: [Bound; 7] = [
 ];
 
 impl Bound {
-    /// What it is of a load and what the model makes of it.
+    /// Returns the measure of a load and of the model's result.
     pub fn found(&self, load: &Load, queues: &Queues) -> f64 {
         (self.of)(load, queues)
     }
 
-    /// Whether a load keeps to it.
+    /// Returns true if a value is within the bound.
     pub fn holds(&self, found: f64) -> bool {
         self.least.is_none_or(|least| found >= least) && found <= self.most
     }

@@ -1,34 +1,35 @@
-//! One arm and what waits for it: Poisson arrivals, general service that depends on how many there
-//! are to choose from.
+//! One arm and its queue: Poisson arrivals, and a general service time that depends on the number
+//! of requests to choose from.
 //!
-//! The states are those that a departure leaves behind (the embedded Markov chain of M/G/1, Kendall
-//! 1953; with service that depends on the queue, Harris 1967). Arrivals see what departures leave,
-//! and Poisson arrivals see means over time, so that the mean number follows, and with Little's
-//! law the mean response. Where service does not depend on the queue this is Pollaczek's and
-//! Khinchine's formula. A service is taken to be gamma distributed with its two moments, which
-//! makes the arrivals during one negative binomial.
+//! The states are the queue lengths left behind by departures (the embedded Markov chain of M/G/1,
+//! Kendall 1953; with service that depends on the queue, Harris 1967). Arrivals see the same
+//! distribution of states. Poisson arrivals also see means over time. This gives the mean number,
+//! and Little's law then gives the mean response. If the service does not depend on the queue, the
+//! result is the formula of Pollaczek and Khinchine. The service time is modelled as a gamma
+//! distribution with its two moments, so the number of arrivals during one service is negative
+//! binomial.
 
 use super::moments::Moments;
 
-/// States beyond which the queue is taken to have no end.
+/// Largest number of states. A queue that needs more counts as unbounded.
 const STATES: usize = 512;
 
-/// The chain ends where a state is this rare.
+/// Share of the last state at which the chain ends.
 const RARE: f64 = 1e-9;
 
-/// What an arm with a queue comes to.
+/// Result for an arm with a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waiting {
-    /// Mean number of requests, the one in service included.
+    /// Mean number of requests, including the request in service.
     pub number: f64,
-    /// The share of the time in which the arm is busy.
+    /// Busy share of the arm's time.
     pub busy: f64,
-    /// Mean service.
+    /// Service time.
     pub service: Moments,
 }
 
 impl Waiting {
-    /// Mean time before service, at arrivals of `rate` a second.
+    /// Returns the mean time before service, with `rate` arrivals per second.
     pub fn wait_s(&self, rate: f64) -> f64 {
         if rate > 0.0 {
             (self.number / rate - self.service.mean).max(0.0)
@@ -38,8 +39,9 @@ impl Waiting {
     }
 }
 
-/// Arrivals at `rate` a second, of which the first after a pause takes `first`, and one that is
-/// chosen of `n` takes `chosen(n)`. `None` if more arrive than can be served.
+/// Computes the queue for `rate` arrivals per second. The first arrival after a pause takes
+/// `first`. A request chosen from `n` takes `chosen(n)`. Returns `None` if the load exceeds the
+/// capacity.
 pub fn waiting(rate: f64, first: Moments, chosen: impl Fn(usize) -> Moments) -> Option<Waiting> {
     if rate <= 0.0 {
         return Some(Waiting {
@@ -81,11 +83,11 @@ pub fn waiting(rate: f64, first: Moments, chosen: impl Fn(usize) -> Moments) -> 
     })
 }
 
-/// The states from 0 on, not normalised, and what is needed for the next.
+/// Probabilities of the states from 0 on, not normalised, with the data for the next state.
 struct Chain {
     probabilities: Vec<f64>,
-    /// For each state, the probability that more than so many arrive in the service that begins
-    /// there; grown as far as is needed.
+    /// For each state, the probability that more than a given number arrive in the service that
+    /// begins in this state. The lists grow as needed.
     more: Vec<More>,
 }
 
@@ -97,12 +99,13 @@ impl Chain {
         }
     }
 
-    /// The next state, whose service is `service`. As often as the chain falls to the state before
-    /// it, it rises over that from below (no difference of near numbers: Ramaswami 1988).
+    /// Computes the next state, whose service is `service`. The chain falls to the state before as
+    /// often as it rises above this state from below. This avoids differences of similar numbers
+    /// (Ramaswami 1988).
     fn next(&mut self, rate: f64, service: Moments) -> f64 {
         let next = self.probabilities.len();
         let more = More::new(rate, service);
-        // From 0 the service is that of the arrival that ends the pause.
+        // In state 0 the service belongs to the arrival at the end of the pause.
         let mut up = self.probabilities[0] * self.more[0].than(next - 1);
         for state in 1..next {
             up += self.probabilities[state] * self.more[state].than(next - state);
@@ -114,16 +117,17 @@ impl Chain {
     }
 }
 
-/// The distribution of the number of arrivals in a service.
+/// Distribution of the number of arrivals in a service.
 struct More {
-    /// The last probability, and of how many.
+    /// Last probability, and its number of arrivals.
     last: (f64, f64),
-    /// `1 / c²`, and the part of a success.
+    /// Parameters of the negative binomial distribution: `1 / c²`, and the probability of a
+    /// success.
     shape: f64,
     part: f64,
-    /// The probability of none.
+    /// Probability of no arrival.
     none: f64,
-    /// Item `n`: the probability of more than `n`.
+    /// Item `n` is the probability of more than `n` arrivals.
     tails: Vec<f64>,
 }
 
@@ -141,7 +145,7 @@ impl More {
         }
     }
 
-    /// The probability of more than `count`.
+    /// Returns the probability of more than `count` arrivals.
     fn than(&mut self, count: usize) -> f64 {
         while self.tails.len() <= count {
             let (probability, number) = self.last;
@@ -159,7 +163,7 @@ mod tests {
     use super::*;
     use fullstroke_units::{Duration, Seed};
 
-    /// Pollaczek and Khinchine.
+    /// Formula of Pollaczek and Khinchine.
     fn closed(rate: f64, service: Moments) -> f64 {
         let busy = rate * service.mean;
         service.mean + rate * service.square / (2.0 * (1.0 - busy))
@@ -223,7 +227,7 @@ mod tests {
         let service = Moments::of(0.01);
         assert_eq!(waiting(100.0, service, |_| service), None);
         assert_eq!(waiting(0.0, service, |_| service).unwrap().number, 0.0);
-        // What gains by its queue carries more.
+        // An arm that gains by its queue carries more load.
         assert!(
             waiting(105.0, service, |of| if of > 4 {
                 Moments::of(0.007)

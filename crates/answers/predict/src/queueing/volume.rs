@@ -10,13 +10,14 @@ use super::station::{Waiting, waiting};
 use fullstroke_contract::ConfigError;
 use fullstroke_drive::{BufferConfig, DriveConfig, Model, PowerConfig, ReadAhead};
 
-/// A buffer with fewer segments for writes is full as soon as a few come together.
+/// Smallest number of write segments that the model covers. A smaller buffer is full as soon as a
+/// few writes come together.
 const WRITE_SEGMENTS: u32 = 16;
 
-/// In so many rounds a share that depends on itself has settled.
+/// Number of rounds after which a share that depends on itself has converged.
 const ROUNDS: usize = 8;
 
-/// A drive, tabulated once.
+/// Tables of a drive, computed once.
 #[derive(Clone, Debug)]
 pub struct DriveTables {
     arm: Arm,
@@ -24,25 +25,26 @@ pub struct DriveTables {
     config: DriveConfig,
 }
 
-/// What a volume comes to under a load that it carries.
+/// Result for a volume under a load within its capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Queues {
     /// Mean response of all requests, in seconds.
     pub response_s: f64,
-    /// The share of the time in which a drive's arm works, on average.
+    /// Mean utilisation: busy share of an arm's time.
     pub utilisation: f64,
-    /// Requests in the volume, on average.
+    /// Mean number of outstanding requests in the volume.
     pub outstanding: f64,
-    /// The same over the drives.
+    /// Mean number of outstanding requests for each drive.
     pub outstanding_each: f64,
-    /// The accesses of the drive that has most over those of the mean one.
+    /// Number of accesses of the busiest drive, relative to the mean.
     pub uneven: f64,
-    /// What all drives draw, if their files say it, and none stops its platters by itself.
+    /// Mean power of all drives. `None` if a drive file has no power figures, or if drives spin
+    /// down by themselves.
     pub mean_w: Option<f64>,
 }
 
 impl DriveTables {
-    /// Those of a drive of which the first `used` sectors are used.
+    /// Computes the tables of a drive whose first `used` sectors are used.
     ///
     /// # Errors
     /// As [`Model::new`].
@@ -54,7 +56,7 @@ impl DriveTables {
         })
     }
 
-    /// What the drive has that the model has not.
+    /// Returns the properties of the drive outside the model.
     pub fn unlike(&self) -> Vec<&'static str> {
         let buffer = self.config.buffer.as_ref();
         let few = buffer
@@ -75,12 +77,12 @@ impl DriveTables {
             .collect()
     }
 
-    /// What the drive's queue gains.
+    /// Returns the gain of the drive's queue.
     pub fn gain(&self) -> &QueueGain {
         &self.gain
     }
 
-    /// The buffer, where it answers writes.
+    /// Returns the buffer, if it acknowledges writes.
     fn write_back(&self) -> Option<&BufferConfig> {
         self.config
             .buffer
@@ -88,7 +90,8 @@ impl DriveTables {
             .filter(|buffer| buffer.write_back)
     }
 
-    /// Before the arm moves for a read or a write that finds it idle, and one that waited.
+    /// Returns the overhead before the arm moves: for a request at an idle arm, and for a request
+    /// after a wait.
     fn overheads_s(&self, write: bool) -> [f64; 2] {
         let electronics = &self.config.electronics;
         let more = if write {
@@ -101,13 +104,14 @@ impl DriveTables {
         [overhead, overhead.min(self.config.queued_overhead_ms)].map(|ms| ms / 1000.0)
     }
 
-    /// The same on average, where the arm is busy for such a share of the time.
+    /// Returns the mean overhead before the arm moves, if the arm is busy for the share `busy` of
+    /// the time.
     fn overhead_s(&self, write: bool, busy: f64) -> f64 {
         let [idle, waited] = self.overheads_s(write);
         idle * (1.0 - busy) + waited * busy
     }
 
-    /// Behind the last sector of a read or write on the medium.
+    /// Returns the time behind the last sector of a read or write on the medium.
     fn completion_s(&self, write: bool) -> f64 {
         let electronics = &self.config.electronics;
         let ms = match write {
@@ -117,7 +121,7 @@ impl DriveTables {
         ms / 1000.0
     }
 
-    /// A write that the buffer takes.
+    /// Returns the time of a write into the buffer.
     fn taken_s(&self, sectors: f64) -> f64 {
         let electronics = &self.config.electronics;
         let overhead = electronics
@@ -130,7 +134,8 @@ impl DriveTables {
     }
 }
 
-/// `planned` under its load on drives of this kind; `None` if they cannot carry it.
+/// Computes the queues of `planned` under its load on drives of this kind. Returns `None` if the
+/// load exceeds their capacity.
 pub fn queues(load: &Load, planned: &Planned, drive: &DriveTables) -> Option<Queues> {
     let members = Members::new(load, planned, drive);
     let answered = match drive.write_back() {
@@ -155,28 +160,29 @@ pub fn queues(load: &Load, planned: &Planned, drive: &DriveTables) -> Option<Que
     })
 }
 
-/// Drives that are all alike, each with its part of the accesses.
+/// Equal drives, each with its part of the accesses.
 struct Members<'a> {
     drive: &'a DriveTables,
     planned: &'a Planned,
-    /// Accesses of one drive a second, by kind.
+    /// Accesses of one drive per second, by kind.
     rates: [f64; 3],
-    /// One alone, by kind.
+    /// Time of a single access, by kind.
     accesses: [Access; 3],
-    /// Mean length by kind in sectors.
+    /// Mean length in sectors, by kind.
     sectors: [f64; 3],
 }
 
-/// What the drives come to.
+/// Result for the drives.
 struct Answered {
-    /// By kind.
+    /// Response times, by kind.
     responses: [Apart; 3],
-    /// Of a write back to where heads have read that finds the arm there still, and how often it does.
+    /// For a write back to the place just read: its time if the arm is still there, and the
+    /// probability that the arm is there.
     undisturbed: (f64, f64),
     busy: f64,
-    /// What is left of positioning by the queue's choice.
+    /// Positioning time with the choice in the queue, relative to a single request.
     shortened: f64,
-    /// Arrivals that find the arm at rest.
+    /// Rate of arrivals at an idle arm.
     rests: f64,
 }
 
@@ -198,12 +204,12 @@ impl<'a> Members<'a> {
         self.rates.iter().sum()
     }
 
-    /// Over all kinds, by their rates.
+    /// Returns the mixture over all kinds, weighted by their rates.
     fn mixed(&self, of: impl Fn(usize) -> Moments) -> Moments {
         Moments::mixed((0..3).map(|kind| (self.rates[kind], of(kind))))
     }
 
-    /// One access, chosen of `count`.
+    /// Returns the time of an access chosen from `count`.
     fn chosen(&self, kind: usize, count: usize, overhead_s: f64) -> Moments {
         let access = &self.accesses[kind];
         let positioning = self.drive.gain.positioning(access.positioning(), count);
@@ -212,8 +218,9 @@ impl<'a> Members<'a> {
             .plus(Moments::of(overhead_s))
     }
 
-    /// One that finds the arm idle. A write back waits for its sector: of the parts of a request one
-    /// began last, and that waits for a revolution.
+    /// Returns the time of an access at an idle arm. A write back waits for its sector to come
+    /// around. The writes of a request begin together after its last read, so the write behind the
+    /// last read waits for a whole revolution.
     fn first(&self, kind: usize) -> Moments {
         let overhead = self.drive.overheads_s(kind != READ)[0];
         if kind != BACK {
@@ -225,7 +232,7 @@ impl<'a> Members<'a> {
         )
     }
 
-    /// How long the first of two reads waits for the other, modulo a revolution.
+    /// Returns the time that the first of two reads waits for the other, modulo a revolution.
     fn lag_s(&self) -> f64 {
         if self.planned.in_step {
             return 0.0;
@@ -242,7 +249,7 @@ impl<'a> Members<'a> {
         half * (1.0 - (-apart / half).exp())
     }
 
-    /// Everything is answered from the medium.
+    /// Computes the result if all accesses are answered from the medium.
     fn through(&self) -> Option<Answered> {
         let rate = self.rate();
         let first = self.mixed(|kind| self.first(kind));
@@ -265,7 +272,8 @@ impl<'a> Members<'a> {
         })
     }
 
-    /// By how much the queue's choice has shortened positioning, of all that was served.
+    /// Returns the mean positioning time with the choice in the queue, relative to a single
+    /// request.
     fn shortened(&self, queue: &Waiting) -> f64 {
         let fresh = |kind: usize| {
             if kind == BACK {
@@ -288,8 +296,9 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Of an access that waits in `queue`, and then for `behind`; the wait of those that wait is taken to be exponential. A
-    /// write back that finds the arm elsewhere is one of those.
+    /// Returns the response of an access that waits in `queue`, and then for `behind`. The wait of
+    /// an access that waits is modelled as exponential. A write back that finds the arm elsewhere
+    /// always waits.
     fn response(
         &self,
         kind: usize,
@@ -324,8 +333,8 @@ impl<'a> Members<'a> {
         )
     }
 
-    /// How much of what makes a service vary is common to the parts of a request: their arms may have
-    /// been at one place, and platters that are in step make them end at one angle.
+    /// Returns the share of a service's variance common to the parts of a request. Their arms may
+    /// have been at one place. Platters in step make the parts end at the same angle.
     fn alike(&self, kind: usize, service: Moments) -> f64 {
         let Access { seek, rotation, .. } = self.accesses[kind];
         let all = seek.variance() + rotation.variance();
@@ -333,13 +342,14 @@ impl<'a> Members<'a> {
             return 1.0;
         }
         let together = self.planned.arms_together;
-        // What is left of rotation where arms are apart is whole revolutions, on average the seeks'.
+        // With platters in step, parts end whole revolutions apart. These revolutions come from the
+        // seeks, so all of the rotation's variance counts as common.
         let turning = if self.planned.in_step { 1.0 } else { together };
         (together * seek.variance() + turning * rotation.variance()) / all
     }
 
-    /// Reads that go to copies in turn come more regularly than those of a Poisson process (Kraemer and
-    /// Langenbach-Belz 1976): by how much less they wait.
+    /// Returns the factor of the wait for reads that go to copies in turn. Such reads arrive more
+    /// regularly than a Poisson process, so they wait less (Kraemer and Langenbach-Belz 1976).
     fn in_turn(&self, queue: &Waiting) -> f64 {
         let rate = self.rate();
         if self.planned.copies < 2 || rate <= 0.0 || queue.busy <= 0.0 {
@@ -353,8 +363,8 @@ impl<'a> Members<'a> {
         (varied + scv) / (1.0 + scv) * (-light).exp()
     }
 
-    /// Writes are answered from the buffer, and go to the medium when no read waits: a class without
-    /// preemption behind the reads (Cobham 1954).
+    /// Computes the result if the buffer answers writes. The buffered writes go to the medium when
+    /// no read waits: a class behind the reads without preemption (Cobham 1954).
     fn buffered(&self, buffer: &BufferConfig) -> Option<Answered> {
         let [reads, fresh, back] = self.rates;
         let writes = fresh + back;
@@ -366,8 +376,9 @@ impl<'a> Members<'a> {
         };
         let chosen = |count| self.chosen(READ, count, self.drive.overheads_s(false)[1]);
         let queue = waiting(reads, self.first(READ), chosen)?;
-        // What was just read is written back from where the heads are, unless something comes between:
-        // how often that is depends on how busy they are.
+        // A place just read is written back from the current arm position, unless another access
+        // comes between. The probability depends on the utilisation of the arm, which in turn
+        // depends on this probability.
         let destage = |alone: f64| {
             let back_s = self.first(BACK).or(alone, self.chosen(BACK, kept, 0.0));
             Moments::mixed([(fresh, self.chosen(WRITE, kept, 0.0)), (back, back_s)].into_iter())
@@ -409,7 +420,7 @@ impl<'a> Members<'a> {
             .clamp(0.0, 1.0)
     }
 
-    /// Of a request: phase by phase the last of its accesses.
+    /// Returns the response of a request: the sum over its phases of the last access.
     fn response_s(&self, shapes: &Shapes, answered: &Answered) -> f64 {
         shapes
             .phases
@@ -444,8 +455,8 @@ impl<'a> Members<'a> {
         last
     }
 
-    /// What all drives draw: the work of each by its phases, and idle states that are reached where
-    /// the next arrival, which is memoryless, lets them.
+    /// Returns the mean power of all drives: the work by its phases, and the idle states. Arrivals
+    /// are memoryless, which gives the probability that an idle state is reached.
     fn watts(&self, answered: &Answered) -> Option<f64> {
         let config = &self.drive.config;
         let power = config.power.filter(PowerConfig::counts_energy)?;
@@ -479,7 +490,8 @@ impl<'a> Members<'a> {
         let rate = self.rate();
         let reads = answered.rests * self.rates[READ] / rate.max(f64::MIN_POSITIVE);
         each += reads * self.ahead_s(rate, answered.responses[READ]) * (read_w - idle_w);
-        // Of the idle time, that behind `after`; and how often it is reached.
+        // Share of the idle time behind `after`, which is also the probability that this state is
+        // reached.
         let behind = |after_ms: f64| (-rate * after_ms / 1000.0).exp();
         each += idle * idle_w;
         let mut above = idle_w;
@@ -492,8 +504,9 @@ impl<'a> Members<'a> {
         Some(self.planned.drives as f64 * each)
     }
 
-    /// How long a drive that is left alone reads on behind a read, on average: until the next access, which
-    /// where it is to be written back comes as soon as the last read of its request has ended.
+    /// Returns the mean time for which an idle drive continues with read-ahead behind a read: until
+    /// the next access. If the data are to be written back, the next access comes as soon as the
+    /// last read of the request has ended.
     fn ahead_s(&self, rate: f64, read: Apart) -> f64 {
         let Some(buffer) = &self.drive.config.buffer else {
             return 0.0;

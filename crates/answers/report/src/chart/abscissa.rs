@@ -1,23 +1,23 @@
-//! An abscissa whose values have names.
+//! An abscissa with named values.
 
 use crate::markup::Markup;
 use crate::svg::{WIDTH, label, path, short};
 
-/// What a letter takes, and two rows of names are apart.
+/// Width of a letter, and distance of two rows of names.
 const LETTER: f64 = 7.0;
 const ROW: f64 = 15.0;
-/// Rows of names.
+/// Largest number of rows of names.
 const ROWS: usize = 3;
 
-/// Names at places of the figure, in rows so that none covers another.
+/// Names at positions of the figure, in rows so that no name covers another.
 pub(crate) struct Abscissa<'a> {
     names: Vec<(&'a str, f64)>,
-    /// `None` where there is no room.
+    /// Row of each name; `None` if there is no room.
     rows: Vec<Option<usize>>,
 }
 
 impl<'a> Abscissa<'a> {
-    /// Of names in the order of their places, from left to right.
+    /// Creates an abscissa. The names are ordered by position, from left to right.
     pub(crate) fn new(names: impl Iterator<Item = (&'a str, f64)>) -> Abscissa<'a> {
         let names: Vec<(&str, f64)> = names.collect();
         let mut taken = [f64::NEG_INFINITY; ROWS];
@@ -31,12 +31,12 @@ impl<'a> Abscissa<'a> {
         Abscissa { names, rows }
     }
 
-    /// What it takes below the axis.
+    /// Returns the height below the axis.
     pub(crate) fn height(&self) -> f64 {
         44.0 + ROW * self.rows.iter().flatten().copied().max().unwrap_or(0) as f64
     }
 
-    /// Below `bottom`, with the name of the axis at `middle`.
+    /// Draws the names below `bottom`, and the name of the axis at `middle`.
     pub(crate) fn draw(&self, svg: &mut Markup, bottom: f64, middle: f64, name: &str) {
         let marks = self
             .names
@@ -62,12 +62,12 @@ impl<'a> Abscissa<'a> {
     }
 }
 
-/// Half of what a name takes.
+/// Returns half the width of a name.
 fn half(name: &str) -> f64 {
     LETTER * name.chars().count() as f64 / 2.0
 }
 
-/// Where the middle of a name stands that is wanted at `at`, so that its ends are within the figure.
+/// Returns the middle of a name at `at`, moved so that both ends are within the figure.
 fn within(name: &str, at: f64) -> f64 {
     let half = half(name).min(WIDTH / 2.0);
     at.clamp(half, WIDTH - half)

@@ -1,4 +1,4 @@
-//! A bar for each candidate, with its interval.
+//! A bar with an interval for each candidate.
 
 use crate::markup::Markup;
 use crate::svg::{Axis, Drawing, Figure, WIDTH, fitting, horizontal, label, line, rectangle};
@@ -9,10 +9,10 @@ const RIGHT: f64 = WIDTH - 90.0;
 const TOP: f64 = 8.0;
 const ROW: f64 = 30.0;
 
-/// A candidate's name, its value, and half the width of its interval.
+/// Name of a candidate, value, and half the width of its interval.
 pub(crate) type Bar = (String, f64, Option<f64>);
 
-/// Values from zero on; `axis` names them and their unit.
+/// Draws the values from zero on; `axis` is the label with the unit.
 pub(crate) fn bars(id: &str, title: &str, axis: &str, bars: &[Bar]) -> Drawing {
     let reach = |(_, value, half_width): &Bar| value + half_width.unwrap_or(0.0);
     let largest = bars.iter().map(reach).fold(0.0, f64::max);
@@ -58,7 +58,7 @@ fn draw(svg: &mut Markup, scale: &Axis, top: f64, (name, value, half_width): &Ba
     label(svg, (end + 8.0, middle + 4.0), "start", &number(*value));
 }
 
-/// An interval: a line with an end at each side.
+/// Draws an interval: a line with an end at each side.
 pub(crate) fn whisker(svg: &mut Markup, (from, to): (f64, f64), middle: f64) {
     line(svg, (from, middle), (to, middle), "whisker");
     for end in [from, to] {

@@ -1,4 +1,5 @@
-//! By how much each candidate differs from the best, with the interval: whether a win is real.
+//! Difference of each candidate to the best, with the interval, which shows if a lead is
+//! significant.
 
 use super::bars::whisker;
 use crate::candidate::Candidate;
@@ -12,7 +13,7 @@ const RIGHT: f64 = WIDTH - 30.0;
 const TOP: f64 = 8.0;
 const ROW: f64 = 28.0;
 
-/// Each significance of a difference, the sign for it, and what it means.
+/// Significance of a difference, sign, and meaning.
 const SIGNS: [(Significance, &str, &str); 4] = [
     (Significance::Significant, "●", "significant"),
     (
@@ -28,7 +29,7 @@ const SIGNS: [(Significance, &str, &str); 4] = [
     (Significance::Unknown, "?", "nothing can be said of it"),
 ];
 
-/// The sign for the significance of a difference.
+/// Returns the sign for the significance of a difference.
 fn sign(significance: Significance) -> &'static str {
     SIGNS
         .iter()
@@ -36,13 +37,13 @@ fn sign(significance: Significance) -> &'static str {
         .map_or("?", |(_, sign, _)| sign)
 }
 
-/// The difference of a candidate to the best, if it has one.
+/// Returns the difference of a candidate to the best, if there is one.
 fn difference(candidate: &Candidate<'_>) -> Option<f64> {
     let value = candidate.difference()?.value;
     Some(value).filter(|value| value.is_finite())
 }
 
-/// Half the width of its interval, if it has one.
+/// Returns half the width of the difference's interval, if there is one.
 fn half_width(candidate: &Candidate<'_>) -> Option<f64> {
     let width = candidate.difference()?.half_width?;
     Some(width).filter(|width| width.is_finite())
@@ -53,7 +54,7 @@ fn significance(candidate: &Candidate<'_>) -> Significance {
     difference.map_or(Significance::Unknown, |difference| difference.significance)
 }
 
-/// Those of a ranking that have a difference; nothing if none has.
+/// Draws the candidates of a ranking with a difference. Draws nothing if there is none.
 pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate<'_>]) {
     let shown: Vec<&Candidate<'_>> = candidates
         .iter()

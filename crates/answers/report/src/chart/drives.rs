@@ -1,4 +1,4 @@
-//! Each drive over time: where its requests began, and how many were in it when another came.
+//! Each drive over time: first addresses of its requests, and queue length at their arrival.
 
 use crate::candidate::Candidate;
 use crate::markup::Markup;
@@ -11,16 +11,16 @@ use fullstroke_measure::DriveTimeline;
 const LEFT: f64 = 110.0;
 const RIGHT: f64 = WIDTH - 12.0;
 const TOP: f64 = 8.0;
-/// What one drive gets.
+/// Height of one drive's strip.
 const STRIP: f64 = 46.0;
 const GAP: f64 = 14.0;
-/// The most drives that are shown.
+/// Largest number of drives in the figure.
 const DRIVES: usize = 12;
 
-/// A list of a drive, with a number for each column; a number that is none leaves its column empty.
+/// A list of a drive with one number for each column. NaN leaves the column empty.
 type List = fn(&DriveTimeline) -> &[f64];
 
-/// What is drawn of a drive: a band between two lists, and a line through a third.
+/// Drawn data of a drive: a band between two lists, and a line through a third list.
 struct Series<'a> {
     id: String,
     title: String,
@@ -31,7 +31,7 @@ struct Series<'a> {
     legend: [&'a str; 2],
 }
 
-/// Where the requests of each drive of a candidate began.
+/// Draws the first addresses of the requests of each drive.
 pub(crate) fn offsets(markup: &mut Markup, order: usize, candidate: &Candidate<'_>) {
     let series = Series {
         id: format!("offsets-{order}"),
@@ -45,7 +45,7 @@ pub(crate) fn offsets(markup: &mut Markup, order: usize, candidate: &Candidate<'
     series.draw(markup, candidate);
 }
 
-/// How many requests were in each drive of a candidate when another came.
+/// Draws the number of requests in each drive when another request arrived.
 pub(crate) fn queues(markup: &mut Markup, order: usize, candidate: &Candidate<'_>) {
     let series = Series {
         id: format!("queues-{order}"),
@@ -125,7 +125,7 @@ impl Series<'_> {
         }
     }
 
-    /// The most of each drive, for whoever does not see the figure.
+    /// Returns the maximum of each drive as text, for readers who cannot see the figure.
     fn in_words(&self, shown: &[DriveTimeline]) -> String {
         let each = shown.iter().map(|drive| {
             let most = numbers(drive, self.band[1]).fold(0.0, f64::max);
@@ -185,7 +185,7 @@ impl Series<'_> {
     }
 }
 
-/// The numbers of a list.
+/// Returns the numbers of a list.
 fn numbers(drive: &DriveTimeline, list: List) -> impl Iterator<Item = f64> {
     list(drive).iter().copied()
 }

@@ -1,5 +1,5 @@
-//! When requests arrived and how long they took: each cell with the look of what most of its
-//! time went into, and the stronger the more requests it has.
+//! Arrivals and response times of requests as a heat map. The colour of a cell is the cause of most
+//! of its response time. The opacity grows with the number of requests.
 
 use crate::candidate::Candidate;
 use crate::markup::Markup;
@@ -14,14 +14,15 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = WIDTH - 12.0;
 const TOP: f64 = 6.0;
 const ROW: f64 = 9.0;
-/// The axis' name has room beside these.
+/// Least number of rows. The name of the axis needs this height.
 const ROWS_MIN: usize = 10;
 
-/// Cells with fewer requests than these are fainter, those with more the strongest.
+/// Limits of opacity: cells with fewer requests than `FEW` are faint; cells with `MANY` or more are
+/// opaque.
 const FEW: u64 = 10;
 const MANY: u64 = 100;
 
-/// The map of one candidate, the `order`-th of its page.
+/// Draws the map of one candidate, the `order`-th of its page.
 pub(crate) fn heat(markup: &mut Markup, order: usize, candidate: &Candidate<'_>) {
     let (Some(map), Some(timeline)) = (heat_map(order, candidate), timeline(candidate)) else {
         return;
@@ -34,7 +35,7 @@ pub(crate) fn heat(markup: &mut Markup, order: usize, candidate: &Candidate<'_>)
     markup.element("p", &[("class", "note")], &note);
 }
 
-/// The map alone; none if no request was seen.
+/// Returns the map alone; `None` without a request.
 pub(crate) fn heat_map(order: usize, candidate: &Candidate<'_>) -> Option<Drawing> {
     let timeline = timeline(candidate)?;
     let (cells, bounds) = (&timeline.cells, &timeline.rows_ms);
@@ -86,14 +87,14 @@ fn timeline<'a>(candidate: &Candidate<'a>) -> Option<&'a TimelineReport> {
     candidate.report()?.over_time.timeline.as_ref()
 }
 
-/// The part of the map that is in use: columns from the first, rows from one to before another.
+/// Used part of the map: columns from the first, rows from one to before another.
 struct Span {
     columns: usize,
     rows: (usize, usize),
 }
 
 impl Span {
-    /// Whole decades, two at the least, of rows with these lower bounds.
+    /// Returns whole decades of the rows with these lower bounds, at least two.
     fn of(cells: &[CellReport], bounds: &[f64]) -> Option<Span> {
         let columns = cells.iter().map(|cell| cell.column).max()? + 1;
         let least = cells.iter().map(|cell| cell.row).min()?;
@@ -119,7 +120,7 @@ impl Span {
     }
 }
 
-/// The power of ten that this is.
+/// Returns the exponent if `ms` is a power of ten.
 fn power(ms: f64) -> Option<f64> {
     let power = ms.log10();
     (ms > 0.0 && (power - power.round()).abs() < 1e-3).then_some(power.round())
@@ -135,7 +136,7 @@ fn described(causes: &[&CauseReport]) -> String {
     )
 }
 
-/// A rule and a number where a row begins at a power of ten, and the axis' name.
+/// Draws a rule and a number at each row that begins at a power of ten, and the name of the axis.
 fn rows(svg: &mut Markup, bounds: &[f64], span: &Span, bottom: f64) {
     for (row, &bound) in bounds
         .iter()
@@ -152,7 +153,7 @@ fn rows(svg: &mut Markup, bounds: &[f64], span: &Span, bottom: f64) {
     name_upwards(svg, (TOP + bottom) / 2.0, "response (ms)");
 }
 
-/// The cells of each look as one path, neighbours in a row as one area.
+/// Returns one path for the cells of each style. Neighbours in a row form one area.
 fn ways(
     cells: &[CellReport],
     span: &Span,

@@ -12,21 +12,21 @@ const RIGHT: f64 = WIDTH - 20.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 260.0;
 
-/// Half of a cross.
+/// Half the size of a cross.
 const ARM: f64 = 4.5;
 
-/// The numbers of a chart of lines.
+/// Numbers of a line chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
     pub(crate) title: String,
-    /// What stands at the abscissa.
+    /// Label of the abscissa.
     pub(crate) x: String,
-    /// What stands at the ordinate.
+    /// Label of the ordinate.
     pub(crate) y: String,
     pub(crate) caption: Option<String>,
-    /// From where to where the ordinate reaches.
+    /// Range of the ordinate.
     pub(crate) ordinate: (f64, f64),
-    /// Places on the abscissa, and what stands there.
+    /// Positions on the abscissa, with their labels.
     pub(crate) ticks: Vec<(f64, String)>,
     pub(crate) lines: Vec<GraphLine>,
 }
@@ -34,12 +34,12 @@ pub(crate) struct Graph {
 /// A line, with a point for each tick.
 #[derive(Clone, Debug)]
 pub(crate) struct GraphLine {
-    /// Empty where there is but one.
+    /// Name of the line; empty if there is only one line.
     pub(crate) name: String,
     pub(crate) points: Vec<GraphPoint>,
 }
 
-/// A value with half its interval, and what was published there.
+/// A value with half its interval, and the published value.
 #[derive(Clone, Debug)]
 pub(crate) struct GraphPoint {
     value: Cell,
@@ -48,7 +48,7 @@ pub(crate) struct GraphPoint {
 }
 
 impl GraphPoint {
-    /// A value alone.
+    /// Creates a value without interval and published value.
     pub(crate) fn of(value: Cell) -> GraphPoint {
         GraphPoint {
             value,
@@ -88,7 +88,7 @@ impl From<&Drawn> for Graph {
     }
 }
 
-/// The chart and, folded, its numbers.
+/// Draws the chart and a collapsed table of its numbers.
 pub(crate) fn lines(markup: &mut Markup, id: &str, drawn: &Graph) {
     let Some(chart) = line_chart(id, drawn) else {
         return;
@@ -107,7 +107,7 @@ pub(crate) fn lines(markup: &mut Markup, id: &str, drawn: &Graph) {
     });
 }
 
-/// The chart alone; none if nothing can be drawn.
+/// Returns the chart alone; `None` if there is nothing to draw.
 pub(crate) fn line_chart(id: &str, drawn: &Graph) -> Option<Drawing> {
     let ticks = &drawn.ticks;
     let (low, high) = drawn.ordinate;
@@ -236,7 +236,7 @@ fn description(drawn: &Graph, lines: &[GraphLine]) -> String {
     )
 }
 
-/// A row for each value of the abscissa.
+/// Writes a row for each value of the abscissa.
 fn numbers(markup: &mut Markup, drawn: &Graph) {
     type Part = (fn(&GraphPoint) -> &Cell, &'static str);
     const PARTS: [Part; 3] = [

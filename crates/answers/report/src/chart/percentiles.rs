@@ -1,5 +1,5 @@
-//! The share of requests against the response time that they do not exceed, with room for the
-//! slow ones.
+//! Share of requests against the response time that the share does not exceed, with room for slow
+//! requests.
 
 use crate::candidate::{Candidate, LINES};
 use crate::markup::Markup;
@@ -11,7 +11,7 @@ const RIGHT: f64 = WIDTH - 20.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 290.0;
 
-/// The shares that the axis names.
+/// Shares with a label on the axis.
 const NAMED: [(f64, &str); 6] = [
     (0.0, "0"),
     (0.5, "50"),
@@ -21,7 +21,7 @@ const NAMED: [(f64, &str); 6] = [
     (0.9999, "99.99"),
 ];
 
-/// All candidates that have a curve, the first ones if they are many.
+/// Draws all candidates with a curve, or the first ones if there are too many.
 pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
     let curves: Vec<(&str, Vec<(f64, f64)>)> = candidates
         .iter()
@@ -82,8 +82,8 @@ pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
     });
 }
 
-/// The share of requests that are done within each time, in milliseconds; none where no time was
-/// measured.
+/// Returns the share of requests that are done within each time, in milliseconds; empty if no time
+/// was measured.
 fn curve(candidate: &Candidate<'_>) -> Vec<(f64, f64)> {
     let timeline = candidate
         .report()
@@ -96,7 +96,8 @@ fn curve(candidate: &Candidate<'_>) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The median and the 99th percentile of each curve, for whoever does not see the figure.
+/// Returns the median and the 99th percentile of each curve as text, for readers who cannot see the
+/// figure.
 fn in_words(curves: &[(&str, Vec<(f64, f64)>)]) -> String {
     let at = |points: &[(f64, f64)], share: f64| {
         let found = points.iter().find(|(own, _)| (own - share).abs() < 1e-9);
@@ -115,7 +116,7 @@ fn in_words(curves: &[(&str, Vec<(f64, f64)>)]) -> String {
     )
 }
 
-/// How many nines a share begins with: 0.99 has two.
+/// Returns the number of leading nines of a share: 0.99 has two.
 fn nines(share: f64) -> f64 {
     -(1.0 - share).log10()
 }

@@ -1,4 +1,4 @@
-//! What a varied key does to the metric: a line for each way in which all else was set.
+//! Effect of a varied key on the metric: one line for each setting of the other keys.
 
 use super::abscissa::Abscissa;
 use crate::answer::Answer;
@@ -15,7 +15,7 @@ const RIGHT: f64 = WIDTH - 20.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 240.0;
 
-/// The number that is drawn: what it is called with its unit, and without, and which it is.
+/// The drawn number: label with the unit, name without the unit, and getter.
 struct Number {
     axis: String,
     words: String,
@@ -23,8 +23,8 @@ struct Number {
 }
 
 impl Number {
-    /// The value; of a race whose candidates saw different parts of the workload the difference to the best, which is
-    /// of the same parts.
+    /// Returns the value. In a race the candidates may have seen different parts of the workload.
+    /// Then the number is the difference to the best, which compares the same parts.
     fn new(by: &str, candidates: &[Candidate<'_>]) -> Number {
         if saw_the_same(candidates) {
             return Number {
@@ -45,7 +45,7 @@ impl Number {
     }
 }
 
-/// A figure for each key that was varied.
+/// Draws a figure for each varied key.
 pub(crate) fn sensitivity(markup: &mut Markup, answer: &Answer<'_>, candidates: &[Candidate<'_>]) {
     let number = Number::new(answer.by(), candidates);
     let keys = candidates
@@ -57,7 +57,7 @@ pub(crate) fn sensitivity(markup: &mut Markup, answer: &Answer<'_>, candidates: 
     }
 }
 
-/// A line: what else was set, and the value at each of the key's values.
+/// A line: the setting of the other keys, and the value at each of the key's values.
 type Line = (String, Vec<Option<f64>>);
 
 fn one(
@@ -138,7 +138,7 @@ fn one(
     }
 }
 
-/// The values of a key: numbers by size, else in the order in which they were given.
+/// Returns the values of a key: numbers by size, other values in the order given.
 fn values_of<'a>(key: &str, given: &'a [String], candidates: &[Candidate<'a>]) -> Vec<&'a str> {
     let of = |candidate: &Candidate<'a>| {
         let own = candidate.varied().into_iter().find(|(own, _)| *own == key);
@@ -159,7 +159,7 @@ fn values_of<'a>(key: &str, given: &'a [String], candidates: &[Candidate<'a>]) -
     sorted(&values).unwrap_or(values)
 }
 
-/// By size, if all are numbers of one kind.
+/// Returns the values by size if all are numbers of one kind.
 fn sorted<'a>(values: &[&'a str]) -> Option<Vec<&'a str>> {
     let sizes =
         |read: &Read| -> Option<Vec<f64>> { values.iter().map(|value| read(value)).collect() };
@@ -175,7 +175,8 @@ fn sorted<'a>(values: &[&'a str]) -> Option<Vec<&'a str>> {
 
 type Read = fn(&str) -> Option<f64>;
 
-/// How the values of a key may be read.
+/// Parsers of the values of a key. The values are sorted by the first parser that reads all of
+/// them.
 const READ: [Read; 5] = [
     |value| value.parse().ok(),
     |value| parse_bytes(value).ok().map(|bytes| bytes as f64),
@@ -231,7 +232,7 @@ mod tests {
             (&["1MiB", "64K", "512"], &["512", "64K", "1MiB"]),
             (&["sstf", "fcfs", "look"], &["sstf", "fcfs", "look"]),
         ] {
-            // The best is the last that was given.
+            // The best value is the last one given.
             let varied = |value: &str| Varied::new(&[format!("key={value}")]);
             let each = given.iter().rev().map(|value| TunedCandidate {
                 varied: varied(value),

@@ -1,4 +1,4 @@
-//! A bar of parts for each candidate: where the time went, and in which state its drives were.
+//! A bar of parts for each candidate: parts of the response time, or power states of the drives.
 
 use crate::candidate::Candidate;
 use crate::markup::Markup;
@@ -10,10 +10,10 @@ const LEFT: f64 = 290.0;
 const RIGHT: f64 = WIDTH - 90.0;
 const TOP: f64 = 8.0;
 const ROW: f64 = 30.0;
-/// A part's number stands in it from this width on.
+/// Least width of a part that contains its number.
 const ROOM: f64 = 44.0;
 
-/// States of power, each with a look of its own.
+/// Power states, each with a style of its own.
 const STATES: [(PowerState, &str); 12] = [
     (PowerState::Seek, "cause-seek"),
     (PowerState::WriteSeek, "state-write_seek"),
@@ -29,18 +29,18 @@ const STATES: [(PowerState, &str); 12] = [
     (PowerState::SpinUp, "state-spin_up"),
 ];
 
-/// What a chart of parts shows.
+/// Contents of a chart of parts.
 struct Parts<'a> {
     id: &'a str,
     title: &'a str,
     axis: &'a str,
-    /// Names in their order, each with the look that it has.
+    /// Names in order, each with its style.
     names: Vec<(&'static str, String)>,
-    /// The values of a run, in the order of the names; none where nothing is known.
+    /// Values of a run in the order of the names; `None` if unknown.
     values: fn(&Report) -> Option<Vec<f64>>,
 }
 
-/// Where the mean response time of each went; none if nothing took time.
+/// Returns the parts of the mean response time of each candidate; `None` if nothing took time.
 pub(crate) fn time_parts(candidates: &[Candidate<'_>]) -> Option<Drawing> {
     let named = |report: &Report| report.times.time_ms.named();
     let parts = Parts {
@@ -55,7 +55,7 @@ pub(crate) fn time_parts(candidates: &[Candidate<'_>]) -> Option<Drawing> {
     parts.draw(candidates)
 }
 
-/// Which share of the time the drives of each were in each state of power; none if that is not known.
+/// Returns the shares of time of the drives in each power state; `None` if unknown.
 pub(crate) fn power_states(candidates: &[Candidate<'_>]) -> Option<Drawing> {
     let parts = Parts {
         id: "power-states",
@@ -73,7 +73,7 @@ pub(crate) fn power_states(candidates: &[Candidate<'_>]) -> Option<Drawing> {
 }
 
 impl Parts<'_> {
-    /// The values of a candidate; zero where one is no number.
+    /// Returns the values of a candidate; NaN becomes zero.
     fn values(&self, candidate: &Candidate<'_>) -> Vec<f64> {
         let values = candidate.report().and_then(self.values);
         let mut values = values.unwrap_or_else(|| vec![0.0; self.names.len()]);
@@ -151,7 +151,7 @@ impl Parts<'_> {
         }))
     }
 
-    /// One candidate's parts, of which those that the legend names are drawn.
+    /// Draws the parts of one candidate. Only parts in the legend are drawn.
     fn bar(
         &self,
         svg: &mut Markup,

@@ -1,4 +1,4 @@
-//! Curves beside each other in one frame.
+//! Several curves in one frame.
 
 use crate::plot::PlotError;
 use plotters::coord::Shift;
@@ -6,10 +6,10 @@ use plotters::prelude::*;
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// What the plotting library says.
+/// Result of the plotting library.
 pub(super) type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
-/// A picture of this size, of `what`, which `draw` fills.
+/// Creates a picture of `what` with this size, drawn by `draw`.
 pub(super) fn picture(
     what: &'static str,
     size: (u32, u32),
@@ -25,12 +25,12 @@ pub(super) fn picture(
     Ok(svg)
 }
 
-/// A number as short as it can be written.
+/// Returns the shortest form of a number.
 pub(super) fn plain(value: &f64) -> String {
     format!("{}", (value * 1e6).round() / 1e6)
 }
 
-/// A line with its name.
+/// A curve with its name.
 pub(super) struct Curve {
     pub(super) name: String,
     pub(super) points: Vec<(f64, f64)>,
@@ -45,12 +45,12 @@ const COLORS: [RGBColor; 6] = [
     RGBColor(90, 90, 90),
 ];
 
-/// Draws them from 0 on, with the names of the axes.
+/// Draws the curves from 0 on, with the labels of the axes.
 pub(super) fn panel(area: &Area<'_>, caption: &str, axes: [&str; 2], curves: &[Curve]) -> Drawn {
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let right = points().map(|point| point.0).fold(1e-6, f64::max);
     let top = points().map(|point| point.1).fold(1e-6, f64::max) * 1.15;
-    // Names stand to the right of the frame, never on it.
+    // The names stand to the right of the frame, so that they cover no curve.
     let letters = curves
         .iter()
         .map(|curve| curve.name.chars().count())
@@ -75,7 +75,7 @@ pub(super) fn panel(area: &Area<'_>, caption: &str, axes: [&str; 2], curves: &[C
     for (order, curve) in curves.iter().enumerate() {
         let color = COLORS[order % COLORS.len()];
         let style = color.stroke_width(2);
-        // From the seventh on colours come again, dashed.
+        // From the seventh curve on the colours repeat with dashed lines.
         match (order / COLORS.len()) as u32 {
             0 => chart.draw_series(LineSeries::new(curve.points.iter().copied(), style))?,
             round => chart.draw_series(DashedLineSeries::new(
@@ -89,7 +89,7 @@ pub(super) fn panel(area: &Area<'_>, caption: &str, axes: [&str; 2], curves: &[C
     legend(area, curves, names)
 }
 
-/// Each curve's name beside its line, in the margin.
+/// Draws each curve's name beside the curve, in the margin.
 fn legend(area: &Area<'_>, curves: &[Curve], margin: u32) -> Drawn {
     let (width, height) = area.dim_in_pixel();
     let left = (width - margin) as i32 + 14;

@@ -1,4 +1,4 @@
-//! Two distributions overlaid, measured and simulated, one panel for each disk.
+//! Measured and simulated distributions, one panel for each disk.
 
 use super::curves::{Area, Drawn, picture, plain};
 use crate::plot::PlotError;
@@ -8,24 +8,24 @@ const PANEL: (u32, u32) = (640, 400);
 const COLUMNS: usize = 2;
 const MEASURED: RGBColor = RGBColor(20, 20, 20);
 const SIMULATED: RGBColor = RGBColor(200, 30, 40);
-/// Points that a curve is drawn with at most; a finer one looks the same.
+/// Largest number of points of a curve. More points look the same.
 const POINTS_MAX: usize = 2000;
 
-/// What is drawn of a disk: service times in ms, the shortest first.
+/// Data of a disk: service times in ms, the shortest first.
 #[derive(Clone, Debug)]
 pub struct Distributions<'a> {
-    /// What stands above the panel.
+    /// Title above the panel.
     pub title: String,
-    /// Times that were measured.
+    /// Measured times, in ms.
     pub measured_ms: &'a [f64],
-    /// Times that were simulated.
+    /// Simulated times, in ms.
     pub simulated_ms: &'a [f64],
 }
 
-/// One panel for each disk, as SVG: the share of requests (%) served within a time (ms).
+/// Returns one panel for each disk, as SVG: the share of requests (%) served within a time (ms).
 ///
 /// # Errors
-/// What the plotting library says.
+/// Errors of the plotting library.
 pub fn distributions(panels: &[Distributions<'_>]) -> Result<String, PlotError> {
     let columns = COLUMNS.min(panels.len()).max(1);
     let rows = panels.len().div_ceil(columns).max(1);
@@ -77,7 +77,7 @@ fn draw(area: &Area<'_>, panel: &Distributions<'_>) -> Drawn {
         .draw()
 }
 
-/// The steps of a cumulative distribution: (ms, %).
+/// Returns the steps of a cumulative distribution: (ms, %).
 fn cumulative(values: &[f64]) -> Vec<(f64, f64)> {
     let stride = values.len().div_ceil(POINTS_MAX).max(1);
     let percent = |count: usize| 100.0 * count as f64 / values.len() as f64;

@@ -1,4 +1,4 @@
-//! A drive: its zone rates, its seek curve, and the order in which LBNs pass through its first tracks.
+//! A drive: zone rates, seek curve, and order of LBNs on the first tracks.
 
 use super::curves::{Area, Drawn, picture, plain};
 use crate::plot::PlotError;
@@ -8,19 +8,19 @@ use fullstroke_units::Lbn;
 use plotters::prelude::*;
 use serde::Serialize;
 
-/// What is drawn of a drive.
+/// Drawn data of a drive.
 #[derive(Clone, Debug, Serialize)]
 pub struct DrivePicture {
     title: String,
     zones: Vec<Zone>,
-    /// Distance in cylinders, and ms; thinned where there are many.
+    /// Distance in cylinders, and ms; a selection if there are many distances.
     seek_ms: Vec<(u32, f64)>,
-    /// The points of the description that the curve runs through, if it has any.
+    /// Points of the description that define the seek curve, if there are any.
     seek_points_ms: Vec<(u32, f64)>,
     tracks: Vec<TrackPlace>,
 }
 
-/// The rate of one zone.
+/// Transfer rate of one zone.
 #[derive(Clone, Debug, Serialize)]
 struct Zone {
     first_lbn: u64,
@@ -28,7 +28,7 @@ struct Zone {
     mb_per_s: f64,
 }
 
-/// Where one track lies; tracks are in the order of their LBNs.
+/// Position of one track. Tracks are in the order of their LBNs.
 #[derive(Clone, Debug, Serialize)]
 struct TrackPlace {
     first_lbn: u64,
@@ -41,11 +41,11 @@ const PAGE: (u32, u32) = (1200, 900);
 const UPPER_HEIGHT: u32 = 430;
 const INK: RGBColor = RGBColor(25, 70, 140);
 const MARK: RGBColor = RGBColor(200, 30, 40);
-/// Points that the seek curve is drawn with at most.
+/// Largest number of points of the seek curve.
 const CURVE_POINTS_MAX: u32 = 600;
 
 impl DrivePicture {
-    /// What is drawn of the drive `model`, with the order of its first `tracks` tracks.
+    /// Collects the data of the drive `model`, with the order of its first `tracks` tracks.
     pub fn new(model: &Model, tracks: u32) -> DrivePicture {
         let geometry = model.mechanics().geometry();
         let zone = |view: fullstroke_drive::ZoneView| Zone {
@@ -66,10 +66,10 @@ impl DrivePicture {
         }
     }
 
-    /// The picture as SVG.
+    /// Returns the picture as SVG.
     ///
     /// # Errors
-    /// What the plotting library says.
+    /// Errors of the plotting library.
     pub fn draw(&self) -> Result<String, PlotError> {
         picture("the plot", PAGE, |page| self.panels(page))
     }
@@ -208,13 +208,13 @@ impl DrivePicture {
         Ok(())
     }
 
-    /// From blue for the first track to red for the last.
+    /// Returns a colour from blue for the first track to red for the last.
     fn color(&self, number: usize) -> HSLColor {
         let share = number as f64 / self.tracks.len().max(2) as f64;
         HSLColor(0.62 * (1.0 - share), 0.85, 0.42)
     }
 
-    /// Every how many tracks one carries its number.
+    /// Returns the distance between numbered tracks.
     fn numbering_step(&self) -> usize {
         (self.tracks.len() / 24).max(1)
     }
@@ -238,7 +238,7 @@ fn place(track: &TrackPlace) -> (f64, f64) {
     (f64::from(track.cylinder), f64::from(track.surface))
 }
 
-/// A label for whole numbers, none between them.
+/// Returns a label for whole numbers, and an empty label between them.
 fn whole(value: &f64) -> String {
     if value.fract().abs() < 1e-9 {
         format!("{value:.0}")
@@ -247,7 +247,7 @@ fn whole(value: &f64) -> String {
     }
 }
 
-/// The seek curve from 1 cylinder to all, close together where it bends most.
+/// Returns the seek curve from 1 cylinder to all. Points are closer where the curve bends most.
 fn seek_curve(model: &Model) -> Vec<(u32, f64)> {
     let seeks = model.mechanics().seek_table();
     let longest = model.mechanics().geometry().cylinders().saturating_sub(1);
@@ -264,7 +264,7 @@ fn seek_curve(model: &Model) -> Vec<(u32, f64)> {
         .collect()
 }
 
-/// The tracks in the order of their LBNs, from the first.
+/// Returns the tracks in the order of their LBNs, from the first.
 fn first_tracks(model: &Model, count: u32) -> Vec<TrackPlace> {
     let table = model.tracks();
     let mut places = Vec::new();

@@ -1,5 +1,4 @@
-//! How far apart the heads of each candidate's drives were, over time, as a picture
-//! (Qian & Wang, figure 6.3.3).
+//! Distance between the heads of each candidate's drives over time (Qian & Wang, figure 6.3.3).
 
 use super::curves::{Curve, panel, picture};
 use crate::plot::PlotError;
@@ -7,10 +6,10 @@ use fullstroke_lab::{Ranked, Ranking};
 
 const PAGE: (u32, u32) = (1000, 560);
 
-/// How far apart the heads of each candidate's drives are over time, as SVG.
+/// Returns the distance between the heads of each candidate's drives over time, as SVG.
 ///
 /// # Errors
-/// If no candidate has several drives that were all used for as long as a window.
+/// If no candidate has several drives that were all used for at least a window.
 pub fn heads(ranking: &Ranking) -> Result<String, PlotError> {
     let curves: Vec<Curve> = ranking
         .candidates
@@ -30,7 +29,7 @@ pub fn heads(ranking: &Ranking) -> Result<String, PlotError> {
     })
 }
 
-/// The mean of each window, at its middle.
+/// Returns the mean of each window, at its middle.
 fn curve(ranked: &Ranked) -> Curve {
     let heads = &ranked.report.heads;
     let place = |(index, &apart): (usize, &f64)| (heads.window_s * (index as f64 + 0.5), apart);

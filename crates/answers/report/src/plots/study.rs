@@ -1,4 +1,4 @@
-//! A figure of a study: its lines with intervals, published points as crosses.
+//! A figure of a study: lines with intervals, and published points as crosses.
 
 use super::curves::{Area, Drawn, picture};
 use crate::plot::PlotError;
@@ -9,22 +9,21 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 const PAGE: (u32, u32) = (900, 540);
 
-/// A legend stands beside the data, not on them.
+/// Width of the legend, which stands beside the data so that it covers none.
 const LEGEND: u32 = 190;
 
-/// What is between the lines of a legend, pixels.
+/// Distance of the lines of a legend, in pixels.
 const LEADING: i32 = 22;
 
-/// What a letter below the abscissa takes, and the ordinate with both margins,
-/// pixels.
+/// Width of a letter below the abscissa, and of the ordinate with both margins, in pixels.
 const LETTER: usize = 7;
 const BESIDE_PLOT: usize = 88;
 
-/// What is between two lines of names below the abscissa, pixels.
+/// Distance of two lines of names below the abscissa, in pixels.
 const NAME_HEIGHT: i32 = 15;
 
-/// Colours that are told apart also without red and green (Okabe & Ito, 2008),
-/// then further ones (Tol, "muted", 2021). None stands for two lines.
+/// Colours that readers without red-green vision can distinguish (Okabe & Ito, 2008), then further
+/// colours (Tol, "muted", 2021). Each line has a colour of its own.
 const COLOURS: [RGBColor; 14] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -42,15 +41,15 @@ const COLOURS: [RGBColor; 14] = [
     RGBColor(102, 70, 40),
 ];
 
-/// As many colours as a figure may have lines.
+/// There are as many colours as lines of a figure.
 const _: () = assert!(COLOURS.len() == fullstroke_study::LINES_MAX);
 
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// The figure as SVG.
+/// Returns the figure as SVG.
 ///
 /// # Errors
-/// What the plotting library says.
+/// Errors of the plotting library.
 pub fn figure(figure: &Figure) -> Result<String, PlotError> {
     picture("the figure", PAGE, |page| draw(figure, page))
 }
@@ -67,7 +66,7 @@ fn draw(figure: &Figure, page: &Area<'_>) -> Drawn {
     draw_legend(&beside, legend)
 }
 
-/// The axes with the names below them, and the lines.
+/// Draws the axes with the names below them, and the lines.
 fn frame(figure: &Figure, plot: &Area<'_>, width: u32) -> Drawn {
     let (low, high) = figure.ordinate();
     let places = figure.ticks().iter().map(|tick| tick.0);
@@ -120,7 +119,7 @@ fn frame(figure: &Figure, plot: &Area<'_>, width: u32) -> Drawn {
     Ok(())
 }
 
-/// One line, its points with their intervals, and what was published as crosses.
+/// Draws one line, its points with their intervals, and published points as crosses.
 fn draw_line(chart: &mut Chart<'_, '_>, figure: &Figure, line: &Line, colour: RGBColor) -> Drawn {
     let style = ShapeStyle {
         color: colour.to_rgba(),
@@ -161,8 +160,8 @@ fn draw_legend(beside: &Area<'_>, legend: Vec<(String, Option<RGBColor>)>) -> Dr
     Ok(())
 }
 
-/// Over how many lines the names below an abscissa of this width are spread,
-/// so that none covers another.
+/// Returns the number of lines for the names below an abscissa of this width, so that no name
+/// covers another.
 fn name_lines(figure: &Figure, width: usize) -> usize {
     let longest = figure
         .ticks()
@@ -174,7 +173,7 @@ fn name_lines(figure: &Figure, width: usize) -> usize {
     (longest * LETTER).div_ceil(room.max(1)).clamp(1, 3)
 }
 
-/// The names of lines with their colours, and without one what crosses are.
+/// Returns the names of lines with their colours, and the meaning of crosses without a colour.
 fn legend(figure: &Figure) -> Vec<(String, Option<RGBColor>)> {
     let named = figure
         .lines()
@@ -203,7 +202,7 @@ fn name_at(figure: &Figure, value: f64, numeric: bool) -> String {
     }
 }
 
-/// A number as short as it can be written, never minus zero.
+/// Returns the shortest form of a number, never minus zero.
 fn plain(value: f64) -> String {
     format!("{}", (value * 1e6).round() / 1e6 + 0.0)
 }

@@ -1,4 +1,4 @@
-//! Volumes beside each other: completion times and rates by address, and moves of the arms.
+//! Volumes side by side: completion times and rates by address, and arm movements.
 
 use super::curves::{Area, Curve, Drawn, panel, picture};
 use crate::plot::PlotError;
@@ -8,23 +8,23 @@ use fullstroke_units::Sectors;
 const PAGE: (u32, u32) = (1200, 900);
 const UPPER_HEIGHT: u32 = 440;
 
-/// What is drawn of a volume.
+/// Drawn data of a volume.
 #[derive(Clone, Copy, Debug)]
 pub struct VolumeDrawing<'a> {
-    /// Its name.
+    /// Name of the volume.
     pub name: &'a str,
     /// Completion times of reads by address.
     pub sweep: &'a Sweep,
-    /// Transfer rates by address, as the drives' zones allow them.
+    /// Transfer rates by address, from the drives' zones.
     pub rates: &'a Rates,
-    /// How far each drive's arm goes between reads.
+    /// Arm movements of each drive between reads.
     pub seeks: &'a [Seeks],
 }
 
-/// The volumes beside each other, as SVG; `load` says in words under which load the arms move.
+/// Draws the volumes side by side, as SVG; `load` names the load of the arm movements.
 ///
 /// # Errors
-/// What the plotting library says.
+/// Errors of the plotting library.
 pub fn volumes(all: &[VolumeDrawing<'_>], load: &str) -> Result<String, PlotError> {
     picture("the plot", PAGE, |page| panels(page, all, load))
 }
@@ -80,7 +80,7 @@ fn panels(page: &Area<'_>, all: &[VolumeDrawing<'_>], load: &str) -> Drawn {
     )
 }
 
-/// The share of moves that go no further, by distance.
+/// Returns the share of movements up to each distance.
 fn seek_curve(drawn: &VolumeDrawing<'_>, seeks: &Seeks) -> Curve {
     let count = seeks.cylinders.len();
     let step = (count / 300).max(1);

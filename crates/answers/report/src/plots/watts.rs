@@ -1,17 +1,17 @@
-//! What the drives drew over time, as a picture.
+//! Power of the drives over time.
 
 use super::curves::{Curve, panel, picture};
 use crate::plot::PlotError;
 use fullstroke_measure::{Report, WattsReport};
 
 const PAGE: (u32, u32) = (1000, 560);
-/// More drives than this are drawn as their sum alone.
+/// Largest number of drives that are drawn individually. With more drives only the sum is drawn.
 const DRIVES: usize = 12;
 
-/// What the drives of a run drew over time, as SVG.
+/// Returns the power of the drives of a run over time, as SVG.
 ///
 /// # Errors
-/// If no drive's file says what it draws.
+/// If no drive has power figures.
 pub fn watts(report: &Report) -> Result<String, PlotError> {
     let watts = report.over_time.watts.as_ref();
     let watts = watts
@@ -34,7 +34,7 @@ pub fn watts(report: &Report) -> Result<String, PlotError> {
     })
 }
 
-/// Steps: each span's mean at its beginning and its end.
+/// Returns steps: each span's mean at its begin and its end.
 fn points(watts: &WattsReport, mean_w: &[f64]) -> Vec<(f64, f64)> {
     let span = |(at, &mean): (usize, &f64)| {
         let begin = at as f64 * watts.span_s;

@@ -1,36 +1,36 @@
-//! What is made of many values.
+//! Aggregates of many values.
 
 use super::{Estimate, Value};
 use crate::unknown::UnknownName;
 
-/// What is made of many values.
+/// An aggregate of many values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregate {
-    /// The one with the smallest estimate, whole.
+    /// The value with the smallest estimate, including its interval.
     Min,
-    /// The one with the largest estimate, whole.
+    /// The value with the largest estimate, including its interval.
     Max,
     /// The arithmetic mean.
     Mean,
     /// The sum.
     Sum,
-    /// How many are true.
+    /// Number of true values.
     Count,
-    /// Whether all are true.
+    /// True if all values are true.
     All,
-    /// Whether one is true.
+    /// True if at least one value is true.
     Any,
-    /// The first, in the order of the axis.
+    /// The first value, in the order of the axis.
     First,
-    /// The last.
+    /// The last value, in the order of the axis.
     Last,
-    /// The axis' value that gives the smallest.
+    /// The axis' value with the smallest result.
     Argmin,
-    /// The axis' value that gives the largest.
+    /// The axis' value with the largest result.
     Argmax,
 }
 
-/// Every aggregate by its name, and what it gives.
+/// Name, aggregate and description of every aggregate.
 pub(crate) const AGGREGATES: &[(&str, Aggregate, &str)] = &[
     ("min", Aggregate::Min, "the smallest"),
     ("max", Aggregate::Max, "the largest"),
@@ -57,11 +57,11 @@ pub(crate) const AGGREGATES: &[(&str, Aggregate, &str)] = &[
     ),
 ];
 
-/// One value, and that of the first variable which it belongs to.
+/// The value of the first variable, and the result for this value.
 pub(super) type Item = (Value, Value);
 
 impl Aggregate {
-    /// The aggregate called `name`.
+    /// Returns the aggregate called `name`.
     pub(super) fn find(name: &str) -> Result<Aggregate, UnknownName> {
         AGGREGATES
             .iter()
@@ -73,14 +73,14 @@ impl Aggregate {
             })
     }
 
-    /// Whether the values of axes count as their numbers.
+    /// Returns true if the values of axes count as their numbers.
     pub(super) fn takes_numbers(self) -> bool {
         use Aggregate::{Argmax, Argmin, Max, Mean, Min, Sum};
         matches!(self, Min | Max | Mean | Sum | Argmin | Argmax)
     }
 
-    /// What it makes of `items`; of none, no number. The error says what an item
-    /// should have been.
+    /// Returns the aggregate of `items`; NaN without items. The error names the expected type of an
+    /// item.
     pub(super) fn of(self, items: Vec<Item>) -> Result<Value, &'static str> {
         let none = || Value::Number(Estimate::exact(f64::NAN));
         let count = items.len();
@@ -100,7 +100,8 @@ impl Aggregate {
         })
     }
 
-    /// The item, or its variable's value, whose number times `sign` is largest.
+    /// Returns the item with the largest number times `sign`, or the variable's value of that item.
+    /// NaN items are ignored.
     fn extreme(self, items: Vec<Item>, sign: f64) -> Result<Option<Value>, &'static str> {
         let mut best: Option<(f64, Value)> = None;
         for (variable, value) in items {

@@ -2,21 +2,21 @@
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
-/// The confidence of intervals, unless said.
+/// Default confidence of intervals.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// A number: one value for each seed, or one alone.
+/// A number with one value for each seed, or with a single value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     values: Vec<f64>,
-    /// Half the width of the 95 % interval within the run, where there is but one.
+    /// Half the width of the 95 % interval within the run, if there is only one run.
     within: Option<f64>,
     /// The confidence of the interval over seeds.
     confidence: f64,
 }
 
 impl Estimate {
-    /// A number that is known.
+    /// Creates an exact number.
     pub fn exact(value: f64) -> Estimate {
         Estimate {
             values: vec![value],
@@ -25,8 +25,7 @@ impl Estimate {
         }
     }
 
-    /// A number of one run, with half the width of its 95 % interval, if there
-    /// is one.
+    /// Creates a number of one run, with half the width of its 95 % interval, if there is one.
     pub fn of_run(value: f64, half_width: Option<f64>) -> Estimate {
         Estimate {
             values: vec![value],
@@ -35,8 +34,8 @@ impl Estimate {
         }
     }
 
-    /// A number of several runs, which differ in their seeds; its interval is of this
-    /// `confidence`, from 0 to 1.
+    /// Creates a number of several runs with different seeds. The interval has this `confidence`,
+    /// from 0 to 1.
     pub fn of_seeds(values: Vec<f64>, confidence: f64) -> Estimate {
         assert!(
             confidence > 0.0 && confidence < 1.0,
@@ -49,13 +48,13 @@ impl Estimate {
         }
     }
 
-    /// The mean over the seeds.
+    /// Returns the mean over the seeds.
     pub fn mean(&self) -> f64 {
         self.values.iter().sum::<f64>() / self.values.len() as f64
     }
 
-    /// Half the width of the interval: Student's t over the seeds; within
-    /// the run where there is one. `None` where none can be claimed.
+    /// Returns half the width of the interval: Student's t over the seeds, or the interval within
+    /// the run if there is only one. `None` without an interval.
     pub fn half_width(&self) -> Option<f64> {
         let count = self.values.len() as f64;
         if self.values.len() < 2 {
@@ -69,12 +68,12 @@ impl Estimate {
             .filter(|width| width.is_finite())
     }
 
-    /// One value for each seed, or one alone.
+    /// Returns one value for each seed, or a single value.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// `convert` of each value; the interval scales with `slope`.
+    /// Converts each value; the interval is multiplied by `slope`.
     pub(super) fn map(&self, convert: impl Fn(f64) -> f64, slope: Option<f64>) -> Estimate {
         let within = self
             .within
@@ -88,8 +87,8 @@ impl Estimate {
         }
     }
 
-    /// Seed by seed. What each of the two adds to the interval of a single run
-    /// is given by `slopes`; they are taken as independent.
+    /// Combines two numbers seed by seed. `slopes` gives the derivatives by both numbers, which
+    /// scale the intervals of single runs. Both intervals are treated as independent.
     fn combine(
         &self,
         other: &Estimate,
@@ -97,7 +96,7 @@ impl Estimate {
         slopes: impl Fn(f64, f64) -> (f64, f64),
     ) -> Estimate {
         let count = self.values.len().max(other.values.len());
-        // What does not vary with the seed is the same for all.
+        // A number without seeds has the same value for all seeds.
         let at = |values: &[f64], seed: usize| {
             values
                 .get(seed)
@@ -109,13 +108,14 @@ impl Estimate {
             .map(|seed| operate(at(&self.values, seed), at(&other.values, seed)))
             .collect();
         let (one, two) = slopes(at(&self.values, 0), at(&other.values, 0));
-        // A width of nothing stays nothing, also at a slope that is infinite.
+        // An interval of zero width stays zero, even at an infinite slope, where the product would
+        // be NaN.
         let part = |width: f64, slope: f64| if width == 0.0 { 0.0 } else { width * slope };
         let within = self
             .within
             .zip(other.within)
             .map(|(a, b)| part(a, one).hypot(part(b, two)));
-        // What varies with the seed has the study's.
+        // A number over several seeds has the confidence of the study.
         let varies = if self.values.len() > 1 { self } else { other };
         Estimate {
             values,
@@ -128,7 +128,7 @@ impl Estimate {
         self.combine(other, |a, b| a + b, |_, _| (1.0, 1.0))
     }
 
-    /// Less another, seed by seed.
+    /// Subtracts another number, seed by seed.
     pub fn subtract(&self, other: &Estimate) -> Estimate {
         self.combine(other, |a, b| a - b, |_, _| (1.0, 1.0))
     }
@@ -159,14 +159,14 @@ mod tests {
 
     #[test]
     fn the_interval_over_seeds_is_students() {
-        // Mean 3, deviation sqrt(2.5), t(0.975, 4) = 2.7764.
+        // Mean 3, standard deviation sqrt(2.5), t(0.975, 4) = 2.7764.
         let five = Estimate::of_seeds(vec![1.0, 2.0, 3.0, 4.0, 5.0], 0.95);
         close(five.mean(), 3.0);
         close(
             five.half_width().unwrap(),
             2.776_445 * 2.5f64.sqrt() / 5f64.sqrt(),
         );
-        // t(0.95, 4) = 2.1318; what is known beside it changes nothing.
+        // t(0.95, 4) = 2.1318; an exact number beside it does not change the confidence.
         let nine_tenths = Estimate::of_seeds(vec![1.0, 2.0, 3.0, 4.0, 5.0], 0.9);
         let doubled = Estimate::exact(2.0).multiply(&nine_tenths);
         close(

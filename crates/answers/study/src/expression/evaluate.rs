@@ -8,13 +8,13 @@ use crate::axes::Matrix;
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Definitions may use each other this deep.
+/// Largest depth of definitions that use each other.
 const DEPTH_MAX: usize = 16;
 
-/// An expression that takes more steps than this is refused.
+/// Largest number of steps of an expression.
 const STEPS_MAX: u64 = 2_000_000;
 
-/// What an expression amounts to.
+/// Result of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A number.
@@ -27,7 +27,7 @@ pub enum Value {
     Text(String),
 }
 
-/// Why there is no value.
+/// Reason why there is no value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Problem {
     /// The expression cannot be evaluated.
@@ -36,13 +36,13 @@ pub enum Problem {
     Missing,
 }
 
-/// Names that have a value.
+/// Names with their values.
 pub type Bindings = Vec<(String, Value)>;
 
-/// Where results come from.
+/// Source of results.
 pub trait Data {
-    /// A metric, by its index among the evaluator's, at a point of the matrix;
-    /// `None` if it was not run yet.
+    /// Returns a metric at a point of the matrix; `metric` is the index among the evaluator's
+    /// metrics. `None` if the point was not run yet.
     fn value(&self, point: usize, metric: usize) -> Option<Estimate>;
 }
 
@@ -54,18 +54,18 @@ pub struct Evaluator<'a> {
     pub definitions: &'a [Definition],
     /// The metrics' names.
     pub metrics: &'a [String],
-    /// The metric that aggregates without an expression mean, by its index.
+    /// Index of the metric that aggregates without an expression use.
     pub first_metric: usize,
     /// The results.
     pub data: &'a dyn Data,
-    /// Whether every branch is evaluated, also where it makes no difference: to
-    /// find mistakes before there are results.
+    /// True if every branch is evaluated, also a branch without influence, to find mistakes before
+    /// there are results.
     pub thorough: bool,
 }
 
-/// Where an expression is evaluated.
+/// State of the evaluation of an expression.
 pub(super) struct Scope<'a> {
-    /// The expression under evaluation.
+    /// Expression under evaluation.
     text: &'a str,
     bindings: Bindings,
     depth: usize,
@@ -87,10 +87,10 @@ impl Scope<'_> {
 }
 
 impl Evaluator<'_> {
-    /// The value of `expression`, in which `bindings` have values.
+    /// Returns the value of `expression` with the variables `bindings`.
     ///
     /// # Errors
-    /// What is wrong, or that results are missing.
+    /// A mistake in the expression, or missing results.
     pub fn evaluate(&self, expression: &Expression, bindings: &Bindings) -> Result<Value, Problem> {
         let steps = Cell::new(0);
         let mut scope = Scope {
@@ -157,7 +157,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// A value for messages.
+    /// Returns a value as text for messages.
     pub(super) fn describe(&self, value: &Value) -> String {
         match value {
             Value::Number(number) => format!("the number {}", number.mean()),
@@ -387,8 +387,8 @@ impl Evaluator<'_> {
         self.aggregate(each.aggregate, items, node, scope)
     }
 
-    /// The body at one combination, unless there is no such point or the
-    /// condition leaves it out.
+    /// Returns the body at one combination. `None` if there is no such point or if the condition
+    /// excludes the combination.
     fn item(
         &self,
         each: &Each,
@@ -409,7 +409,8 @@ impl Evaluator<'_> {
             && !self.truth(condition, scope)?
         {
             if self.thorough {
-                // What the condition leaves out may well be no point of the study.
+                // The result is ignored, because an excluded combination need not be a point of the
+                // study.
                 let _ = self.value(&each.body, scope);
             }
             return Ok(None);

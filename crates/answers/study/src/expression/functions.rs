@@ -5,16 +5,17 @@ use fullstroke_predict::{idle_members, merge_chance};
 
 /// A function of numbers.
 pub struct Function {
-    /// Its name.
+    /// Name of the function.
     pub name: &'static str,
-    /// How many arguments it takes.
+    /// Number of arguments.
     pub arguments: usize,
-    /// What it gives, for people.
+    /// Description of the result.
     pub summary: &'static str,
     pub(super) call: fn(&[Estimate]) -> Estimate,
 }
 
-/// Every function of numbers. `if(c, x, y)`, `exists(x)`, `min`, `max` are the language's own.
+/// Every function of numbers. `if(c, x, y)`, `exists(x)`, `min` and `max` belong to the language
+/// itself.
 pub const FUNCTIONS: &[Function] = &[
     Function {
         name: "abs",
@@ -102,15 +103,15 @@ pub const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// One end of the interval; no number where there is no interval.
+/// Returns one end of the interval; NaN without an interval.
 fn end(of: &Estimate, sign: f64) -> Estimate {
     Estimate::exact(of.mean() + sign * of.half_width().unwrap_or(f64::NAN))
 }
 
-/// A closed formula of two whole numbers; no number where it has none.
+/// Evaluates a closed formula of two whole numbers; NaN outside its domain.
 fn formula(of: &[Estimate], formula: impl Fn(u32, u64) -> Option<f64>) -> Estimate {
     let (first, second) = (of[0].mean(), of[1].mean());
-    // More would take long: the formulas are sums.
+    // Larger arguments would take long, because the formulas are sums.
     let fits = (0.0..=4_096.0).contains(&first) && (0.0..=1e15).contains(&second);
     let value = fits.then(|| formula(first as u32, second as u64)).flatten();
     Estimate::exact(value.unwrap_or(f64::NAN))

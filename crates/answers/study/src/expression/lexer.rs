@@ -14,7 +14,7 @@ pub(super) enum Token {
     End,
 }
 
-/// Longer ones first.
+/// Longer signs first, because the first match counts.
 const SIGNS: [&str; 17] = [
     "<=", ">=", "==", "!=", "+", "-", "*", "/", "<", ">", "=", "(", ")", ",", ":", "{", "}",
 ];
@@ -85,7 +85,8 @@ fn number(text: &str, at: usize) -> Result<(Token, usize), ExpressionError> {
     }
 }
 
-/// Letters, digits and `_`, with parts behind dots and choices in `[ ]`.
+/// Returns the length of a name: letters, digits and `_`, with parts after dots and choices in `[
+/// ]`.
 fn name_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut end = 0;

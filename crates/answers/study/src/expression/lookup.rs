@@ -1,10 +1,10 @@
-//! Names of an expression, and the points that they stand for.
+//! Names of an expression and the points behind the names.
 
 use super::evaluate::Scope;
 use super::{Aggregate, Estimate, Evaluator, Kind, Node, Problem, Selector, Value};
 
 impl Evaluator<'_> {
-    /// A definition without parameters, a metric, or an aggregate of the first.
+    /// Evaluates a definition without parameters, a metric, or an aggregate of the first metric.
     pub(super) fn named(
         &self,
         name: &str,
@@ -28,7 +28,7 @@ impl Evaluator<'_> {
         }
         let mut fixed = vec![None; self.matrix.axes.len()];
         for (index, axis) in self.matrix.axes.iter().enumerate() {
-            // An axis that is not named takes the variable of its own name.
+            // An axis without a selector takes the variable of its own name.
             if let Some(Value::Label(axis, value)) = scope.variable(&axis.name)
                 && *axis == index
             {
@@ -42,7 +42,7 @@ impl Evaluator<'_> {
                 .map_err(|message| scope.wrong(&selector.span, message))?;
             match self.selected(axis, &selector.value, scope)? {
                 Some(value) => fixed[axis] = Some(value),
-                // At no point there is no number.
+                // Without a point the value is NaN.
                 None => return Ok(Value::Number(Estimate::exact(f64::NAN))),
             }
         }
@@ -58,8 +58,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The index of the value that a selector means; `None` if it is no number, as
-    /// of `first` where nothing was found.
+    /// Returns the index of the value of a selector. `None` if the value is NaN, such as the result
+    /// of `first` without items.
     fn selected(
         &self,
         axis: usize,
@@ -68,7 +68,7 @@ impl Evaluator<'_> {
     ) -> Result<Option<usize>, Problem> {
         let of = &self.matrix.axes[axis];
         let value = match &node.kind {
-            // A name that stands for nothing else is that of a value.
+            // A name without a variable is the name of a value.
             Kind::Name(name) if scope.variable(name).is_none() => Value::Text(name.clone()),
             _ => self.value(node, scope)?,
         };
@@ -113,7 +113,7 @@ impl Evaluator<'_> {
         self.data.value(point, metric).ok_or(Problem::Missing)
     }
 
-    /// An aggregate of the first metric, over all points with the fixed values.
+    /// Returns an aggregate of the first metric over all points with the fixed values.
     fn over_points(
         &self,
         aggregate: Aggregate,
@@ -142,7 +142,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// The index of the metric called `name`; a time alone means its mean.
+/// Returns the index of the metric called `name`; a time alone means its mean.
 pub(super) fn metric_index(metrics: &[String], name: &str) -> Option<usize> {
     metrics
         .iter()

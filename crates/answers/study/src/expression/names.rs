@@ -1,4 +1,4 @@
-//! Whether every name of an expression is known, also where no value depends on it.
+//! Checks that every name of an expression is known, also a name without influence on the value.
 
 use super::aggregate::AGGREGATES;
 use super::lookup::metric_index;
@@ -6,11 +6,11 @@ use super::{Definition, Expression, ExpressionError, FUNCTIONS, Kind, Node};
 use crate::axes::Matrix;
 use fullstroke_contract::registry::nearest;
 
-/// Checks the names of axes, sets, values, metrics, functions and definitions.
-/// `variables` are bound from outside.
+/// Checks the names of axes, sets, values, metrics, functions and definitions. The caller binds
+/// `variables`.
 ///
 /// # Errors
-/// The first that is not known, and the nearest one.
+/// The first unknown name, and the nearest known one.
 pub fn check_names(
     expression: &Expression,
     variables: &[String],
@@ -87,7 +87,7 @@ impl Names<'_> {
         }
     }
 
-    /// A variable, a definition or a metric; where it may have selectors, also
+    /// Checks a variable, a definition or a metric. If selectors are allowed, the name may also be
     /// an aggregate.
     fn value(&self, name: &str, node: &Node, selects: bool) -> Result<(), ExpressionError> {
         let aggregate = selects && AGGREGATES.iter().any(|entry| entry.0 == name);

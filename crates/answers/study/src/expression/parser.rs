@@ -4,13 +4,13 @@ use super::lexer::{Token, tokens};
 use super::{Aggregate, Each, Expression, ExpressionError, Kind, Loop, Node, Operator, Selector};
 use std::ops::Range;
 
-/// Deeper trees are refused, so that no expression exhausts the stack.
+/// Largest depth of a tree, so that no expression overflows the stack.
 const DEPTH_MAX: usize = 48;
 
-/// Longer expressions are refused: chains of operators are deep trees, too.
+/// Largest number of nodes, because chains of operators are deep trees too.
 const NODES_MAX: usize = 1000;
 
-/// Operators that bind alike, from the loosest to the tightest.
+/// Operators by precedence, from the lowest to the highest. Operators of a level are equal.
 const LEVELS: [&[(&str, Operator)]; 5] = [
     &[("or", Operator::Or)],
     &[("and", Operator::And)],
@@ -31,10 +31,10 @@ const SUM_LEVEL: usize = 3;
 
 const RESERVED: &[&str] = &["and", "or", "not", "in", "where", "true", "false"];
 
-/// Reads an expression.
+/// Parses an expression.
 ///
 /// # Errors
-/// Names the column, what was found and what was expected.
+/// Names the column, the found and the expected part.
 pub fn parse(text: &str) -> Result<Expression, ExpressionError> {
     let mut parser = Parser {
         text,
@@ -51,10 +51,10 @@ pub fn parse(text: &str) -> Result<Expression, ExpressionError> {
     })
 }
 
-/// Reads the left side of a definition: `alike` or `gain(array, load)`.
+/// Parses the left side of a definition: `alike` or `gain(array, load)`.
 ///
 /// # Errors
-/// As of [`parse`].
+/// As [`parse`].
 pub fn parse_signature(text: &str) -> Result<(String, Vec<String>), ExpressionError> {
     let mut parser = Parser {
         text,
@@ -114,7 +114,7 @@ impl Parser<'_> {
                 Kind::Binary(operator, Box::new(left), Box::new(right)),
                 start,
             )?;
-            // `a < b < c` would compare a truth.
+            // Comparisons do not chain, because `a < b < c` would compare a truth.
             if level == NOT_LEVEL {
                 break;
             }
@@ -216,7 +216,7 @@ impl Parser<'_> {
         };
         let here = self.span().start;
         let body = match aggregate {
-            // `count(l in load where ...)` counts all that are left.
+            // `count(l in load where ...)` counts all values that the condition keeps.
             Aggregate::Count if self.peek(")") => self.node(Kind::Truth(true), here)?,
             _ => {
                 self.expect(":")?;
@@ -298,7 +298,7 @@ impl Parser<'_> {
         self.tokens[self.at].1.clone()
     }
 
-    /// Where the last token ended.
+    /// Returns the end of the last token.
     fn before(&self) -> usize {
         self.at
             .checked_sub(1)
@@ -333,7 +333,7 @@ mod tests {
                 "(((1 < 2) and (3 >= 4)) or (not (5 == 6)))",
             ),
         ] {
-            // Spans differ by the brackets.
+            // The spans differ by the brackets.
             let shape =
                 |text| format!("{:?}", parse(text).unwrap().root).replace(char::is_numeric, "");
             let shape = |text| shape(text).replace("span: ..", "").replace(". ", " ");

@@ -1,4 +1,4 @@
-//! One study's section: its claims, what changes them, its figures.
+//! The section of one study: its claims, its variants, its figures.
 
 use super::summary::Summary;
 use super::{Draw, FIGURES, MARK, row};
@@ -13,7 +13,7 @@ use crate::variation::Variation;
 use crate::{StudyError, StudyTable, text};
 use std::fmt::Write as _;
 
-/// One study's section and figures, as its results have them.
+/// Section and figures of one study with its results.
 pub(super) struct Section {
     pub(super) text: String,
     /// File names below the folder, and SVG.
@@ -21,7 +21,7 @@ pub(super) struct Section {
 }
 
 impl Section {
-    /// `None` if results are missing.
+    /// Returns the section; `None` if results are missing.
     pub(super) fn new(
         index: usize,
         study: &Study,
@@ -168,7 +168,7 @@ fn verdict(claim: &Judged) -> String {
     cell
 }
 
-/// What the verdicts were held against.
+/// Writes the settings with which the verdicts were tested.
 fn held_out(judged: &[Judged], record: Option<&Record>, section: &mut String) {
     let Some(record) = record.filter(|record| !record.tried.is_empty()) else {
         return;
@@ -186,7 +186,7 @@ fn held_out(judged: &[Judged], record: Option<&Record>, section: &mut String) {
     );
 }
 
-/// The claims that a change touches, with one thing changed.
+/// Writes the claims that a variant affects.
 fn changed(
     index: usize,
     study: &Study,
@@ -223,7 +223,7 @@ fn changed(
     }
 }
 
-/// The sentences that cannot be tested.
+/// Writes the untestable sentences.
 fn untestable(study: &Study, section: &mut String) {
     if study.config.untestable.is_empty() {
         return;
@@ -239,7 +239,7 @@ fn untestable(study: &Study, section: &mut String) {
     section.push('\n');
 }
 
-/// The numbers of a figure.
+/// Writes the table of a figure's numbers.
 fn numbers(x: &str, figure: &Figure, section: &mut String) {
     let name = |name: &str| {
         if name.is_empty() {

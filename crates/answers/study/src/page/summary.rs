@@ -1,4 +1,4 @@
-//! What stands at the top of a page: what is and what is not reproduced, and what was assumed.
+//! The top of a page: the verdicts on all claims, and the assumptions.
 
 use super::{Page, row};
 use crate::claims::{Judged, Verdict};
@@ -11,15 +11,15 @@ use std::path::Path;
 
 const MARK: &str = "<!-- summary: ";
 
-/// The verdicts of a section, kept in it as a comment, so that the top of the
-/// page follows from its sections.
+/// Verdicts of a section. The section keeps them in a comment, so that the top of the page follows
+/// from its sections.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Summary {
-    /// Claims of the source, each with its verdict.
+    /// Claims of the source with their verdicts.
     claims: Vec<Line>,
-    /// Claims of ours.
+    /// Claims of this project.
     ours: Vec<Line>,
-    /// How many sentences cannot be tested.
+    /// Number of untestable sentences.
     untestable: usize,
 }
 
@@ -48,9 +48,9 @@ impl Summary {
         }
     }
 
-    /// The comment that keeps it.
+    /// Returns the comment with the summary.
     pub(super) fn comment(&self) -> String {
-        // Nothing in it may end the comment.
+        // The text must not contain `--`, which would end the comment.
         let text = serde_json::to_string(self)
             .unwrap_or_default()
             .replace("--", "- -");
@@ -63,7 +63,7 @@ impl Summary {
     }
 }
 
-/// The top of the page of `folder`, from its sections and all of its studies.
+/// Returns the top of the page of `folder`, from its sections and all of its studies.
 pub(super) fn head(folder: &Path, page: &Page, studies: &[Study], held_out: &HeldOut) -> String {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let mut text = format!(
@@ -92,7 +92,7 @@ pub(super) fn head(folder: &Path, page: &Page, studies: &[Study], held_out: &Hel
     text
 }
 
-/// Claims by verdict, before all else.
+/// Writes the claims by verdict.
 fn verdicts(summaries: &[Summary], studies: usize, text: &mut String) {
     let claims: Vec<&Line> = summaries
         .iter()
@@ -166,7 +166,7 @@ fn verdicts(summaries: &[Summary], studies: usize, text: &mut String) {
     text.push('\n');
 }
 
-/// What the source leaves open, each choice once.
+/// Writes the choices that the source leaves open, each once.
 fn choices(studies: &[Study], held_out: &HeldOut, text: &mut String) {
     let mut names: Vec<&str> = Vec::new();
     for choice in studies.iter().flat_map(|study| &study.choices) {

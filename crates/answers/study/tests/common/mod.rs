@@ -1,4 +1,4 @@
-//! A folder with a study in it.
+//! A folder with a study.
 
 #![allow(dead_code)] // Not every test binary uses each.
 
@@ -43,7 +43,7 @@ axis = "policy"
 values = ["satf", "look"]
 "#;
 
-/// A folder of studies, and the study `a-2020/study` in it.
+/// Creates a folder of studies with the study `a-2020/study`.
 pub fn study(text: &str) -> (TempDir, Result<Study, String>) {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("a-2020")).unwrap();

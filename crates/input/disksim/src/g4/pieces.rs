@@ -3,25 +3,25 @@
 use super::tree::{Child, Entry, Tree};
 use crate::grammar::Place;
 
-/// Runs of tracks that one layout may have.
+/// Largest number of runs of tracks in a layout.
 pub(super) const MAX_PIECES: usize = 1 << 21;
 
 /// Neighbouring tracks of one surface, in address order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     pub(super) head: u32,
-    /// The cylinder of the first track.
+    /// Cylinder of the first track.
     pub(super) cylinder: i64,
     pub(super) tracks: u32,
     pub(super) outward: bool,
     pub(super) sectors: u32,
-    /// Sectors at the beginning of each track that carry addresses.
+    /// Number of sectors at the start of each track that carry addresses.
     pub(super) carrying: u32,
-    /// Where the first track begins, in revolutions.
+    /// Angle of the first track's start, in revolutions.
     pub(super) angle: f64,
-    /// From one track to the next.
+    /// Angle from one track to the next, in revolutions.
     pub(super) step: f64,
-    /// The entry that it comes from.
+    /// Entry from which the piece was made.
     pub(super) at: Place,
 }
 
@@ -30,7 +30,7 @@ impl Piece {
         u64::from(self.tracks) * u64::from(self.carrying)
     }
 
-    /// The outermost and the innermost cylinder.
+    /// Returns the outermost and the innermost cylinder.
     pub(super) fn span(&self) -> (i64, i64) {
         let reach = i64::from(self.tracks) - 1;
         if self.outward {
@@ -47,10 +47,10 @@ impl Piece {
     }
 }
 
-/// There are too many pieces, or they lie beyond the disk.
+/// The error for too many pieces, or for pieces beyond the disk.
 pub(super) struct TooMany(pub(super) Place);
 
-/// The first `lbns` addresses of a node.
+/// Returns the first `lbns` addresses of a node as pieces.
 pub(super) fn of_node(tree: &Tree, node: usize, lbns: u64) -> Result<Vec<Piece>, TooMany> {
     let mut pieces = Vec::new();
     for entry in tree.nodes[node].iter().take_while(|entry| entry.lbn < lbns) {
@@ -96,8 +96,7 @@ pub(super) fn of_entry(
 }
 
 impl Entry {
-    /// Where an instance begins: cylinders and revolutions from the parent's
-    /// beginning.
+    /// Returns the start of an instance: cylinders and revolutions from the start of the parent.
     pub(super) fn place(&self, instance: u64) -> (i64, f64) {
         let cylinders = instance as i64 * self.cylinders_each;
         let cylinder = if self.outward {

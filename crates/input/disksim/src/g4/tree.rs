@@ -1,45 +1,45 @@
-//! The tree as the file has it.
+//! The tree as written in the file.
 
 use crate::error::{ErrorKind, ImportError};
 use crate::fields::{Fields, Found};
 use crate::grammar::{Content, Place};
 use crate::layout::{Disk, misfit};
 
-/// Nodes within each other.
+/// Largest depth of nested nodes.
 const MAX_DEPTH: usize = 32;
-/// Addresses of a disk.
+/// Largest number of addresses of a disk.
 const MAX_LBNS: i64 = 1 << 53;
 
 /// A whole layout.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     pub(super) patterns: Vec<Pattern>,
-    /// The last one is the root.
+    /// Nodes; the last one is the root.
     pub(super) nodes: Vec<Vec<Entry>>,
-    /// First sector and length, counted in the tree's addresses.
+    /// First sector and length of each slip, in the tree's addresses.
     pub(super) slips: Vec<(u64, u64)>,
     pub(super) remaps: Vec<Remap>,
 }
 
-/// Sectors of a track that carry addresses. The angle of a track is that of the
-/// first of them, whatever its number.
+/// The sectors of a track that carry addresses. The angle of a track is the angle of its first such
+/// sector, regardless of the sector's number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pattern {
-    /// How many.
+    /// Number of sectors with addresses.
     pub(super) carrying: u32,
     pub(super) sectors: u32,
 }
 
-/// Instances of a child, one behind the other.
+/// Instances of a child, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) lbn: u64,
     pub(super) cylinder: i64,
-    /// Revolutions.
+    /// Angle of the first instance, in revolutions.
     pub(super) offset: f64,
     pub(super) lbns_each: u64,
     pub(super) cylinders_each: i64,
-    /// Revolutions from one instance to the next.
+    /// Angle from one instance to the next, in revolutions.
     pub(super) advance: f64,
     pub(super) lbns: u64,
     pub(super) outward: bool,
@@ -53,7 +53,7 @@ pub(super) enum Child {
     Node(usize),
 }
 
-/// Addresses that live elsewhere.
+/// Addresses on replacement sectors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remap {
     pub(super) lbn: u64,
@@ -89,14 +89,14 @@ impl Tree {
         self.nodes.last().map_or(&[], Vec::as_slice)
     }
 
-    /// Addresses of a node.
+    /// Returns the number of addresses of a node.
     pub(super) fn lbns(&self, node: usize) -> u64 {
         self.nodes[node]
             .last()
             .map_or(0, |last| last.lbn + last.lbns)
     }
 
-    /// The tree's address of `lbn`: past the slips before it.
+    /// Returns the tree's address of `lbn`: `lbn` plus all slips before.
     pub(super) fn slipped(&self, lbn: u64) -> u64 {
         let mut address = lbn;
         for slip in &self.slips {
@@ -108,8 +108,8 @@ impl Tree {
         address
     }
 
-    /// That each entry's child has as many addresses as the entry says, and no
-    /// node contains itself.
+    /// Checks that each entry's child has as many addresses as the entry uses, and that no node
+    /// contains itself. Returns the number of addresses.
     fn check(
         &self,
         fields: &Fields<'_>,
@@ -188,7 +188,7 @@ fn patterns(list: &Found<'_>) -> Result<Vec<Pattern>, ImportError> {
     numbers.chunks_exact(3).map(pattern).collect()
 }
 
-/// The entries of a node, which must follow each other without holes.
+/// Reads the entries of a node. They must follow each other without holes.
 fn entries(
     node: &Found<'_>,
     disk: Disk,
@@ -318,8 +318,8 @@ fn revolutions(found: &Found<'_>) -> Result<f64, ImportError> {
     Err(found.error(ErrorKind::WrongValue, number.to_string(), "revolutions"))
 }
 
-/// Runs of slipped sectors. One that begins inside of the one before goes on
-/// behind it, as in DiskSim.
+/// Reads runs of slipped sectors. A run that starts inside the previous run continues behind it, as
+/// in DiskSim.
 fn slips(list: &Found<'_>) -> Result<Vec<(u64, u64)>, ImportError> {
     let numbers: Vec<Found<'_>> = list.elements()?.collect();
     if numbers.len() % 2 == 1 {

@@ -1,9 +1,8 @@
 //! The tree as zones that do not overlap.
 //!
-//! Each entry of the root becomes a zone, whose group of cylinders is one
-//! instance of the child. Entries that share cylinders become one zone, whose
-//! only group is all of them. Tracks that no entry covers are appended to the
-//! group and carry no address, so that a group is always a whole number of
+//! Each entry of the root becomes a zone. A group of cylinders of the zone is one instance of the
+//! child. Entries that share cylinders become one zone with a single group. Tracks without an entry
+//! are appended to the group and carry no address, so a group is always a whole number of
 //! cylinders.
 
 use super::pieces::{MAX_PIECES, Piece, TooMany, of_entry, of_node};
@@ -14,25 +13,25 @@ use crate::grammar::Place;
 use crate::layout::{Built, Disk, Layout, misfit};
 use fullstroke_drive::{Direction, RunConfig, SlipConfig, TrackOrder, ZoneConfig};
 
-/// Tracks of a group, as the drive limits them.
+/// Largest number of tracks of a group, the limit of the drive.
 const MAX_GROUP_TRACKS: u64 = 1 << 24;
-/// Runs of sectors without an address.
+/// Largest number of runs of sectors without an address.
 const MAX_UNUSED: u64 = 1 << 23;
-/// Sectors that live elsewhere.
+/// Largest number of remapped sectors.
 const MAX_REMAPPED: u64 = 100_000;
 
-/// Instances of the same pieces, one behind the other.
+/// Instances of the same pieces, one after the other.
 struct Section {
-    /// The tree's first address.
+    /// First address in the tree.
     lbn: u64,
     /// Outermost cylinder.
     cylinder: i64,
-    /// Cylinders of one instance.
+    /// Number of cylinders of one instance.
     cylinders: i64,
     instances: u64,
-    /// Revolutions from one instance to the next.
+    /// Angle from one instance to the next, in revolutions.
     advance: f64,
-    /// In address order; cylinders are those of the disk, in the first instance.
+    /// Pieces of the first instance in address order, with cylinders of the disk.
     pieces: Vec<Piece>,
     at: Place,
 }
@@ -40,12 +39,11 @@ struct Section {
 /// A section with its tracks in order.
 struct Zone {
     section: Section,
-    /// First sector of each piece within the group, and its first address.
+    /// For each piece: first sector within the group, and first address within the group.
     starts: Vec<(u64, u64)>,
     /// Sectors and addresses of a group.
     group: (u64, u64),
-    /// Tracks that no piece covers: surface, outermost cylinder within the
-    /// group, tracks.
+    /// Tracks without a piece: surface, outermost cylinder within the group, number of tracks.
     fillers: Vec<(u32, u32, u32)>,
     longest: u32,
 }
@@ -95,19 +93,19 @@ pub(super) fn layout(
     Ok(layout)
 }
 
-/// Where a node begins.
+/// The start of a node.
 #[derive(Clone, Copy)]
 struct Origin {
     lbn: u64,
     cylinder: i64,
     angle: f64,
-    /// Addresses of the node that count.
+    /// Number of addresses of the node that count.
     limit: u64,
 }
 
 impl Origin {
-    /// Adds the sections of an entry. A node that occurs once and consists of
-    /// nodes is not a section but has them.
+    /// Adds the sections of an entry. A node of nodes with one instance becomes several sections,
+    /// one or more for each of its entries.
     fn sections(self, tree: &Tree, entry: &Entry, sections: &mut Sections) -> Result<(), TooMany> {
         let Some(lbns) = self
             .limit
@@ -169,6 +167,8 @@ impl Origin {
             .map(|piece| piece.moved(cylinders, revolutions))
             .collect();
         let (outermost, innermost) = span(&first);
+        // Only instances that do not share cylinders, and that proceed inward, can be groups of one
+        // zone.
         let fits = outermost >= cylinders && innermost < cylinders + entry.cylinders_each;
         if instances == 1 || !fits || entry.outward {
             let mut pieces = Vec::new();
@@ -199,7 +199,7 @@ impl Origin {
     }
 }
 
-/// Sections in address order, as many as are reasonable.
+/// Sections in address order, up to a limit.
 #[derive(Default)]
 struct Sections {
     list: Vec<Section>,
@@ -245,7 +245,7 @@ impl Section {
         self.cylinder + self.cylinders * self.instances as i64
     }
 
-    /// All instances as pieces.
+    /// Returns all instances as pieces.
     fn expanded(&self) -> Result<Vec<Piece>, TooMany> {
         if (self.instances as usize).saturating_mul(self.pieces.len()) > MAX_PIECES {
             return Err(TooMany(self.at));
@@ -334,7 +334,8 @@ impl Zone {
         self.group.1 * self.section.instances
     }
 
-    /// The sector of the tree's address `lbn`, and how many follow on its track.
+    /// Returns the sector of the tree's address `lbn`, and the number of addresses from there to
+    /// the end of the track.
     fn sector(&self, lbn: u64) -> (u64, u64) {
         let within = lbn - self.section.lbn;
         let (instance, within) = (within / self.group.1, within % self.group.1);
@@ -348,7 +349,7 @@ impl Zone {
         )
     }
 
-    /// The first sector of a track, and its sectors.
+    /// Returns the first sector of a track and the track's length in sectors.
     fn track(&self, cylinder: i64, head: u32) -> Option<(u64, u64)> {
         let relative = cylinder - self.section.cylinder;
         if !(0..self.section.end() - self.section.cylinder).contains(&relative) {
@@ -388,7 +389,7 @@ impl Zone {
         })
     }
 
-    /// Runs of sectors without an address, ascending.
+    /// Returns the runs of sectors without an address, ascending.
     fn slips(
         &self,
         fields: &Fields<'_>,
@@ -484,7 +485,7 @@ impl Zone {
             })
             .collect();
         config.runs = self.runs();
-        // From the last track of a group to the first of the next.
+        // The angle from the last track of a group to the first track of the next group.
         let last = config.runs.last().map_or(0.0, |run| {
             let steps = f64::from(run.tracks - 1);
             run.offset_revolutions.unwrap_or(0.0) + run.step_revolutions.unwrap_or(0.0) * steps
@@ -527,13 +528,13 @@ impl Zone {
     }
 }
 
-/// The part of a revolution.
+/// Returns the fractional part of a revolution.
 fn turned(revolutions: f64) -> f64 {
     let part = revolutions.rem_euclid(1.0);
     if part >= 1.0 { 0.0 } else { part }
 }
 
-/// The tracks of a group that no piece covers.
+/// Returns the tracks of a group without a piece.
 fn uncovered(
     fields: &Fields<'_>,
     section: &Section,
@@ -576,7 +577,7 @@ fn uncovered(
     Ok(fillers)
 }
 
-/// Remaps whose replacement lies in the same zone and carries no address.
+/// Carries out remaps whose replacement lies in the same zone and carries no address.
 fn remap(tree: &Tree, zones: &[Zone], layout: &mut Layout, losses: &mut Vec<Loss>) {
     let mut lost = 0;
     let mut used = std::collections::BTreeSet::new();
@@ -611,7 +612,7 @@ fn remap(tree: &Tree, zones: &[Zone], layout: &mut Layout, losses: &mut Vec<Loss
     }
 }
 
-/// The zone, defective sector and replacement of one remapped address.
+/// Returns the zone, the defective sector and the replacement of one remapped address.
 fn replaced(
     tree: &Tree,
     zones: &[Zone],

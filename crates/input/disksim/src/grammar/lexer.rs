@@ -1,4 +1,4 @@
-//! Tokens of one file.
+//! Splits a file into tokens.
 
 /// The smallest units of the grammar.
 #[derive(Clone, Debug, PartialEq)]
@@ -7,14 +7,14 @@ pub(super) enum Token {
     Sign(char),
     /// `..` by itself.
     Range,
-    /// Anything else between blanks and signs.
+    /// Any other text between blanks and signs.
     Word(String),
     /// The end of the file.
     End,
 }
 
 impl Token {
-    /// The token in a message.
+    /// Returns the token in words, for messages.
     pub(super) fn describe(&self) -> String {
         match self {
             Token::Sign(sign) => format!("`{sign}`"),
@@ -25,7 +25,7 @@ impl Token {
     }
 }
 
-/// Cuts a file into tokens.
+/// Splits a file into tokens.
 #[derive(Clone, Debug)]
 pub(super) struct Lexer {
     text: Vec<u8>,
@@ -42,7 +42,7 @@ impl Lexer {
         }
     }
 
-    /// The next token and its line.
+    /// Returns the next token and its line.
     pub(super) fn next(&mut self) -> (Token, u32) {
         self.skip_blanks();
         let line = self.line;
@@ -70,7 +70,7 @@ impl Lexer {
         )
     }
 
-    /// Blanks, line ends and comments. A `#` inside of a word belongs to it.
+    /// Skips blanks, line ends and comments. A `#` inside a word is part of the word.
     fn skip_blanks(&mut self) {
         let mut in_comment = false;
         while let Some(&byte) = self.text.get(self.offset) {

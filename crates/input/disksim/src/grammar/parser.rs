@@ -1,4 +1,4 @@
-//! From tokens to a [`Document`], through `source`.
+//! Builds a [`Document`] from tokens, and follows `source`.
 
 use super::lexer::{Lexer, Token};
 use super::{Block, Content, Document, Item, Parameter, Place, Topology, Value};
@@ -8,18 +8,18 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Files that may be open at once, as in DiskSim.
+/// Largest number of files open at once, as in DiskSim.
 const MAX_SOURCES: usize = 32;
-/// Bytes of a file and all that it includes.
+/// Largest number of bytes of a file and all included files.
 const MAX_BYTES: usize = 64 << 20;
-/// Blocks and lists within each other.
+/// Largest depth of nested blocks and lists.
 const MAX_DEPTH: u32 = 64;
-/// Names that one file may make of ranges such as `disk1 .. disk8`.
+/// Largest number of names that one file may create by ranges such as `disk1 .. disk8`.
 const MAX_RANGE: u64 = 100_000;
-/// Keys that the blocks of one file may inherit.
+/// Largest number of keys that the blocks of one file may inherit.
 const MAX_INHERITED: usize = 1_000_000;
 
-/// Reads a parameter file and all that it includes.
+/// Reads a parameter file and all included files.
 pub(crate) fn parse(files: &dyn ReadFiles, path: &Path) -> Result<Document, ImportError> {
     let mut parser = Parser {
         files,
@@ -38,9 +38,9 @@ pub(crate) fn parse(files: &dyn ReadFiles, path: &Path) -> Result<Document, Impo
 struct Parser<'a> {
     files: &'a dyn ReadFiles,
     document: Document,
-    /// The file that is being read, and those that include it.
+    /// Stack of open files: the last is being read, and each includes the next.
     open: Vec<Open>,
-    /// Tokens that were looked at.
+    /// Tokens that were read ahead.
     ahead: VecDeque<(Token, Place)>,
     bytes: usize,
     ranges: u64,
@@ -102,7 +102,7 @@ impl Parser<'_> {
         Ok(Item::Instantiate { names, of, at })
     }
 
-    /// A component; its type, if that was read already.
+    /// Reads a component. `kind` is its type if the type has been read already.
     fn topology(&mut self, kind: Option<String>, depth: u32) -> Result<Topology, ImportError> {
         let kind = match kind {
             Some(kind) => kind,
@@ -117,7 +117,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A block whose `{` has been read.
+    /// Reads a block after its `{`.
     fn block(
         &mut self,
         kind: String,
@@ -181,7 +181,7 @@ impl Parser<'_> {
         Ok(block)
     }
 
-    /// Adds a key, in place of an earlier one of the same name.
+    /// Adds a key, or replaces an earlier key of the same name.
     fn set(&mut self, block: &mut Block, parameter: Parameter) {
         match block
             .parameters
@@ -200,7 +200,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Keys of the earlier block that serves as type.
+    /// Adds the keys of the earlier block that is the type of this block.
     fn inherit(&mut self, block: &mut Block) -> Result<(), ImportError> {
         let Some(parent) = self.document.named.get(&block.kind).cloned() else {
             return Ok(());
@@ -223,7 +223,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A key whose first word has been read.
+    /// Reads a key after its first word.
     fn key(&mut self, first: String) -> Result<String, ImportError> {
         let mut key = first;
         while let (Token::Word(_), _) = self.peek(0)? {
@@ -248,7 +248,7 @@ impl Parser<'_> {
         Ok(Value { content, at })
     }
 
-    /// What begins with a word: a number, a word, a block or a component.
+    /// Reads a value that begins with a word: a number, a word, a block or a component.
     fn word_value(&mut self, word: String, at: Place, depth: u32) -> Result<Content, ImportError> {
         match self.peek(0)?.0 {
             Token::Sign('{') => {
@@ -271,7 +271,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A list whose `[` has been read.
+    /// Reads a list after its `[`.
     fn list(&mut self, depth: u32) -> Result<Vec<Value>, ImportError> {
         let mut items = Vec::new();
         loop {
@@ -301,7 +301,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The words from `first` to `last`: equal but for the number at the end.
+    /// Adds the words from `first` to `last`. Both words are equal except for the number at the
+    /// end.
     fn expand(
         &mut self,
         first: &Value,
@@ -376,7 +377,7 @@ impl Parser<'_> {
         Ok(self.ahead[distance].clone())
     }
 
-    /// The next token, with `source FILE` replaced by that file's tokens.
+    /// Returns the next token. `source FILE` is replaced by the tokens of the file.
     fn read(&mut self) -> Result<(Token, Place), ImportError> {
         loop {
             let depth = self.open.len();
@@ -411,6 +412,7 @@ impl Parser<'_> {
             Some(at) => document.error(kind, at, "source", found, expected),
             None => ImportError::whole(kind, path, found, expected),
         };
+        // The identity finds a cycle even if the same file is named by different paths.
         let identity = self.files.identity(path);
         if self
             .open
@@ -442,7 +444,7 @@ impl Parser<'_> {
                     "a readable file of reasonable size",
                 )
             })?;
-        // Even an empty file counts, so that including it is not for free.
+        // An empty file counts as well. Otherwise a file could include empty files without end.
         self.bytes = (self.bytes + text.len() + 64).min(MAX_BYTES);
         if self.bytes >= MAX_BYTES {
             let found = format!("more than {MAX_BYTES} bytes in all files");
@@ -478,7 +480,7 @@ fn is_known(kind: &str) -> bool {
     kind.starts_with("disksim_") || kind.starts_with("dm_") || kind.starts_with("ssdmodel_")
 }
 
-/// A number where the word is one.
+/// Returns a number if the word is a number.
 fn scalar(word: String) -> Content {
     let unsigned = word.strip_prefix('-').unwrap_or(&word);
     if let Some(digits) = unsigned.strip_prefix("0x")
@@ -502,7 +504,7 @@ fn scalar(word: String) -> Content {
     }
 }
 
-/// A name before the number at its end, and that number.
+/// Splits a name into the part before the final number and this number.
 fn numbered(name: &str) -> Option<(&str, u64)> {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     Some((stem, name[stem.len()..].parse().ok()?))

@@ -1,4 +1,4 @@
-//! What is wrong is named: file, line, key.
+//! An error names the file, the line and the key.
 
 use crate::common::{SEEK, disk, files, model, one};
 use fullstroke_disksim::{ErrorKind, ImportError, Options, import_from, seek_file};
@@ -22,7 +22,7 @@ fn fails(text: &str, strict: bool) -> ImportError {
     }
 }
 
-/// The line, counted from 1, in which `what` begins.
+/// Returns the line, counted from 1, in which `what` begins.
 fn line_of(text: &str, what: &str) -> u32 {
     text[..text.find(what).unwrap()].lines().count().max(1) as u32
 }
@@ -302,7 +302,7 @@ fn a_layout_may_use_the_cylinder_behind_the_last() {
     }
 }
 
-/// A system in which two disks hang on one bus and a third on another.
+/// A system with two disks on one bus and a third disk on another bus.
 const SYSTEM: &str = "\
     disksim_bus B { type = 1, Arbitration type = 1, Arbitration time = 0.0,\n\
     Read block transfer time = 0.02, Write block transfer time = 0.0256, Print stats = 0 }\n\

@@ -1,4 +1,4 @@
-//! No key is read and forgotten.
+//! No key is silently ignored.
 
 use crate::common::{SEEK, disk, files, model};
 use fullstroke_disksim::{DiskKeys, Imported, KeyUse, Options, Scheduler, Use, import_from};
@@ -12,7 +12,7 @@ const ZONE: &str = "dm_layout_g1 { LBN-to-PBN mapping scheme = 0, Sparing scheme
     Empty space at zone front = 0, Skew for track switch = 1.0, Skew for cylinder switch = 2.0,\n\
     Number of spares = 4, slips = [ 3, 5 ], defects = [] } ] }";
 
-/// The values that DiskSim's manual allows, or some of them.
+/// Returns the values that DiskSim's manual allows for a key, or some of them.
 fn legal(key: &str) -> &'static [&'static str] {
     match key {
         "Preseeking level" | "Enable caching in buffer" | "Fast write level" => &["0", "1", "2"],
@@ -56,8 +56,8 @@ fn with(text: &str, key: &str, value: &str) -> String {
     lines.collect()
 }
 
-/// Disks on which one key or another matters: with track buffer and without,
-/// with a queue, with and without write-back and the extra disconnection.
+/// Returns disks on which each key matters: with and without track buffer, queue, write-back and
+/// extra disconnection.
 fn bases() -> Vec<String> {
     let plain = disk(&model(2, 10, 196, ZONE, SEEK));
     let change = |changes: &[(&str, &str)]| {
@@ -104,7 +104,7 @@ fn imported(text: &str) -> Imported {
     disks.unwrap_or_else(|error| panic!("{error}")).remove(0)
 }
 
-/// Whether a value changes the drive, and whether one is told as a loss.
+/// Tests if different values change the drive, and if a value is reported as a loss.
 fn outcome(usage: &KeyUse) -> (bool, bool) {
     let (mut changes, mut told) = (false, false);
     for base in bases() {
@@ -114,7 +114,7 @@ fn outcome(usage: &KeyUse) -> (bool, bool) {
             .collect();
         changes |= found.windows(2).any(|pair| {
             let [one, other] = pair else { return false };
-            // What the file said is kept beside the drive; that is no effect.
+            // Only the drive counts. The electronics keep the file's values, and so always differ.
             one.config != other.config
         });
         told |= found.iter().any(|found| {

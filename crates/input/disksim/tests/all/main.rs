@@ -1,4 +1,4 @@
-//! DiskSim's files, good and bad: one program, so that what is in common is compiled once.
+//! DiskSim's files, good and bad. All tests are one program, so that common code is compiled once.
 
 #![allow(
     clippy::too_many_lines,

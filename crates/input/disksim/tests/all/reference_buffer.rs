@@ -1,9 +1,8 @@
-//! Buffer and electronics against references: a simulator's answers, and eight
-//! measured disks.
+//! Buffer and electronics compared with references: the answers of a simulator, and eight measured
+//! disks.
 //!
-//! Each case runs twice: on its first 200 requests, which are part of the
-//! repository (`samples/oracle`), and on all of them where the reference lies
-//! beside the repository.
+//! Each case runs twice: on its first 200 requests, in the repository (`samples/oracle`), and on
+//! all requests if the reference lies beside the repository.
 
 use crate::oracle::{self, Table};
 use crate::whole::check_digest;
@@ -26,8 +25,8 @@ fn unpacked(path: &Path) -> String {
     text
 }
 
-/// A drive of the oracle. Where the parameter file that it is from lies beside
-/// the repository, the import gives the same drive, but for its queue.
+/// Returns a drive of the oracle. If its parameter file lies beside the repository, checks that the
+/// import gives the same drive, apart from the queue.
 fn drive(name: &str, parameters: &str, reading: Reading) -> DriveConfig {
     let text = std::fs::read_to_string(oracle::path(&format!("drives/{name}.toml"))).unwrap();
     let config: DriveConfig = toml::from_str(&text).unwrap();
@@ -57,11 +56,11 @@ fn request(id: usize, lbn: u64, sectors: u64, write: bool) -> Request {
     }
 }
 
-/// A drive under the virtual clock, and what it answered.
+/// A drive under the virtual clock, and its answers.
 struct Bench {
     drive: Drive,
     out: Out,
-    /// When each request finished, and how long it took, in ms.
+    /// Time of completion of each request, and its response time in ms.
     finished: Vec<(Time, f64)>,
 }
 
@@ -88,7 +87,7 @@ impl Bench {
         }
     }
 
-    /// Lets the drive work until it has nothing to do before `until`.
+    /// Runs the drive until it has nothing to do before `until`.
     fn run_until(&mut self, until: Time) {
         while self.drive.next_wake().at() < until {
             self.drive
@@ -97,8 +96,8 @@ impl Bench {
         }
     }
 
-    /// Lets the drive work until it has answered request `id`, and no longer: what
-    /// it does on its own account afterwards, the next request may interrupt.
+    /// Runs the drive until it has answered request `id`, and no longer. The next request may
+    /// interrupt the drive's own later work.
     fn run_until_answered(&mut self, id: usize) {
         while self.finished[id].1.is_nan() {
             self.drive
@@ -119,13 +118,13 @@ impl Bench {
     }
 }
 
-/// Mean of a sample.
+/// Returns the mean of a sample.
 fn mean(sample: &[f64]) -> f64 {
     sample.iter().sum::<f64>() / sample.len() as f64
 }
 
-/// Root of the mean of the squared differences of two samples of one size, each
-/// sorted: the distance of their distributions.
+/// Returns the root mean square difference of two sorted samples of equal size: the distance of
+/// their distributions.
 fn demerit(ours: &[f64], theirs: &[f64]) -> f64 {
     let sorted = |sample: &[f64]| {
         let mut sample = sample.to_vec();
@@ -140,14 +139,14 @@ fn demerit(ours: &[f64], theirs: &[f64]) -> f64 {
     (squares / ours.len() as f64).sqrt()
 }
 
-/// How far answers may be from a reference, as shares of its mean.
+/// Largest distance from a reference, as shares of the reference's mean.
 #[derive(Clone, Copy)]
 struct Bounds {
     mean: f64,
     rms: f64,
 }
 
-/// What is asked for.
+/// The required bounds.
 const MARK: Bounds = Bounds {
     mean: 0.01,
     rms: 0.02,
@@ -156,14 +155,13 @@ const MARK: Bounds = Bounds {
 /// One request at a time, in order of arrival.
 const FCFS: &str = r#"{"depth": 64, "discipline": "fcfs"}"#;
 
-/// More than any command's overhead.
+/// A time above any command's overhead: no command is prepared early.
 const NOT_PREPARED_MS: f64 = 1e3;
 
-/// The reference's write-back, which is simpler than the file that it reads:
-/// it has one write in its buffer at a time, however many segments may hold
-/// written data, and takes that to the medium before anything else. Our drive
-/// fills three segments, as the file says, and lets reads go first; it answers
-/// up to a fifth sooner.
+/// Sets the reference's write-back, which is simpler than its parameter file. The reference holds
+/// one write in its buffer, regardless of the number of write segments, and writes it to the medium
+/// before all other work. Our drive fills three segments, as in the file, and serves reads first;
+/// its answers are up to a fifth faster.
 fn write_back_of_the_reference(config: &mut DriveConfig) {
     if let Some(buffer) = &mut config.buffer {
         buffer.write_segments = 1;
@@ -171,7 +169,7 @@ fn write_back_of_the_reference(config: &mut DriveConfig) {
     }
 }
 
-/// A request of a reference file, and the reference's answer.
+/// A request of a reference file with the reference's answer.
 #[derive(Debug, PartialEq)]
 struct Row {
     at: Time,
@@ -194,7 +192,7 @@ impl Row {
     }
 }
 
-/// The rows of a case: the first 200, and all of them where the reference is there.
+/// Returns the rows of a case: the first 200 rows and, if the reference is present, all rows.
 fn reference(name: &str) -> Vec<Vec<Row>> {
     let case = format!("cheetah9LP.{name}");
     let (table, column) = oracle::mechanics(&case);
@@ -228,10 +226,10 @@ fn reference(name: &str) -> Vec<Vec<Row>> {
     parts
 }
 
-/// The drive of the reference's cases of one kind, with a queue in the drive:
-/// the reference's host gives its drive one request at a time, which comes to the
-/// same for all orders that do not look at the head, where nothing of a command
-/// is prepared before the one before has ended.
+/// Returns the drive of the reference's cases of one kind, with a queue in the drive. The
+/// reference's host gives its drive one request at a time. Both are equal for all orders that
+/// ignore the head position, if no part of a command is prepared before the previous command has
+/// ended.
 fn drive_of_the_host(set: &str, queue: &str) -> DriveConfig {
     let parameters = format!("mechanics/param/cheetah9LP.{set}.fcfs.parv");
     let mut config = drive(
@@ -245,7 +243,7 @@ fn drive_of_the_host(set: &str, queue: &str) -> DriveConfig {
     config
 }
 
-/// The drive with the reference's queue of 32 in the drive itself.
+/// Returns the drive with the reference's queue of 32 in the drive itself.
 fn drive_with_queue(order: &str) -> DriveConfig {
     let parameters = format!("mechanics/param/cheetah9LP.cachez.q32{order}.parv");
     let mut config = drive("cheetah9LP.cachez", &parameters, Reading::AS_WRITTEN);
@@ -263,7 +261,7 @@ fn drive_with_queue(order: &str) -> DriveConfig {
     config
 }
 
-/// The drive's answers to the rows, and the reference's, in ms.
+/// Returns the drive's and the reference's answers to the rows, in ms.
 fn replay_rows(rows: &[Row], config: DriveConfig) -> (Vec<f64>, Vec<f64>) {
     let mut bench = Bench::new(config, rows.len());
     for (id, row) in rows.iter().enumerate() {
@@ -274,8 +272,8 @@ fn replay_rows(rows: &[Row], config: DriveConfig) -> (Vec<f64>, Vec<f64>) {
     (bench.responses(), theirs)
 }
 
-/// `first` bounds the first 200 requests, of which a single one that meets another
-/// rotational phase is seen.
+/// Compares the answers. `first` bounds the first 200 requests, where a single request with another
+/// rotational phase is visible.
 fn assert_near(name: &str, config: &DriveConfig, bounds: Bounds, first: Bounds) {
     for rows in reference(name) {
         let (ours, theirs) = replay_rows(&rows, config.clone());
@@ -342,9 +340,8 @@ fn with_a_buffer_answers_agree_with_the_reference() {
     assert_near_one_at_a_time("cache", &traces, MARK, MARK);
 }
 
-/// The file is of mode 4: read-ahead ends with the track, or with the next one
-/// behind a stream, and some sequential reads then wait a revolution. (The
-/// measured disk reads on: rule `fill`.)
+/// The file has mode 4: read-ahead ends with the track or, in a stream, with the next track. Some
+/// sequential reads then wait a revolution. (The measured disk reads on: rule `fill`.)
 #[test]
 fn sequential_reads_stall_as_those_of_the_reference_do() {
     let (trace, bounds) = (
@@ -395,9 +392,9 @@ fn scheduled_bursts_on_a_buffer_agree_with_the_reference() {
     }
 }
 
-/// A host that chooses by access time does not see that the drive is writing
-/// elsewhere, nor until when. A drive knows, and answers 9 % sooner; the
-/// reference's own queue in the drive agrees with ours to 1 % (see below).
+/// A host that chooses by access time does not know that the drive writes elsewhere, nor for how
+/// long. A drive knows, and answers 9 % faster. The reference's own queue in the drive agrees with
+/// ours to 1 % (see below).
 #[test]
 fn satf_in_the_drive_is_better_than_that_of_the_reference_host() {
     let queue = r#"{"depth": 64, "discipline": "satf"}"#;
@@ -410,8 +407,8 @@ fn satf_in_the_drive_is_better_than_that_of_the_reference_host() {
     }
 }
 
-/// Two of the means differ by 0.1 % of themselves more than the mark allows:
-/// some bursts are served in another order. Why is not known.
+/// Two of the means exceed the mark by 0.1 %, because some bursts are served in another order. The
+/// reason is unknown.
 #[test]
 fn bursts_in_the_queue_of_a_drive_with_a_buffer_agree_with_the_reference() {
     for order in ["fcfs", "clook_lbn", "sstf_lbn", "sptf"] {
@@ -422,7 +419,7 @@ fn bursts_in_the_queue_of_a_drive_with_a_buffer_agree_with_the_reference() {
             mean: 0.012,
             rms: 0.02,
         };
-        // Ten bursts: one that is served in another order is 2 % of the mean.
+        // Ten bursts: one burst in another order is 2 % of the mean.
         let first = Bounds {
             mean: 0.05,
             rms: 0.07,
@@ -431,7 +428,7 @@ fn bursts_in_the_queue_of_a_drive_with_a_buffer_agree_with_the_reference() {
     }
 }
 
-/// With the three write segments that the file has, and reads first.
+/// Uses the three write segments of the file, and serves reads first.
 #[test]
 fn the_write_segments_of_the_file_answer_sooner_than_the_one_of_the_reference() {
     let name = "cachez.burst20.indisk_q32_fcfs";
@@ -448,8 +445,8 @@ fn the_write_segments_of_the_file_answer_sooner_than_the_one_of_the_reference() 
     }
 }
 
-/// A request of a measured trace: address, length, whether it writes, how long
-/// the disk took, how long the host then waited.
+/// A request of a measured trace: address, length, true for a write, time of the disk, and
+/// following think time of the host.
 #[derive(Debug, PartialEq)]
 struct Measured {
     lbn: u64,
@@ -459,7 +456,7 @@ struct Measured {
     think: Duration,
 }
 
-/// The requests of a line in the format of validation traces.
+/// Parses the requests of a line in the format of validation traces.
 fn measured(line: &str) -> Measured {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let number = |field: usize| fields[field].parse::<f64>().unwrap();
@@ -472,8 +469,8 @@ fn measured(line: &str) -> Measured {
     }
 }
 
-/// Replays a measured trace, one request at a time, with its think times. The
-/// demerit in ms, and the measured mean.
+/// Replays a measured trace, one request at a time, with its think times. Returns the demerit in ms
+/// and the measured mean.
 fn replay(config: DriveConfig, rows: &[Measured]) -> (f64, f64) {
     let mut bench = Bench::new(config, rows.len());
     let mut at = Time::ZERO;
@@ -490,9 +487,9 @@ fn drive_of_measured(disk: &str) -> DriveConfig {
     drive(disk, &format!("disks/{disk}.parv"), Reading::default())
 }
 
-/// What DiskSim 4.0 reaches, and what this model reached when its rules were
-/// found; both in ms. A change that moves the second by more than 0.002 is to
-/// be looked at, up or down.
+/// For each disk: the distance of DiskSim 4.0, and the distance of this model when its rules were
+/// found; both in ms. If a change moves the second by more than 0.002, up or down, check the
+/// reason.
 const MEASURED: [(&str, f64, f64); 8] = [
     ("hp_c2247a", 0.094, 0.0861),
     ("cheetah9LP", 0.108, 0.0797),
@@ -504,7 +501,7 @@ const MEASURED: [(&str, f64, f64); 8] = [
     ("hp_c3323a", 0.289, 0.2284),
 ];
 
-/// Of these the model is further than 3 % of the mean; VALIDATION.md says why.
+/// Disks where the model is farther than 3 % of the mean; VALIDATION.md has the reasons.
 const FARTHER: [&str; 2] = ["barracuda", "atlas_III"];
 
 #[test]
@@ -536,8 +533,8 @@ fn measured_disks_are_nearer_than_disksim_and_most_of_them_than_3_percent() {
     }
 }
 
-/// Of the first 200 requests of each disk. A change that moves a distance by
-/// more than 0.002 ms is to be looked at, up or down, as with all requests.
+/// The first 200 requests of each disk. If a change moves a distance by more than 0.002 ms, up or
+/// down, check the reason, as for all requests.
 #[test]
 fn the_first_requests_of_measured_disks_are_as_near_as_they_were() {
     let reached = Table::read("reached");

@@ -1,6 +1,6 @@
-//! The published parameter files, against straightforward readings of what they
-//! mean. Three of the disks are part of the repository as numbers
-//! (`samples/oracle/parameters`); the files lie beside it, or the tests say so.
+//! The published parameter files, compared with straightforward interpretations. The numbers of
+//! three disks are part of the repository (`samples/oracle/parameters`). The files lie beside the
+//! repository; without them the tests say so.
 
 use crate::oracle;
 use crate::parameters::write_parameters;
@@ -40,7 +40,7 @@ const DISKS: [&str; 6] = [
     "g4/G4_LBA_64bit_4T",
 ];
 
-/// The disks whose parameters the oracle has as numbers.
+/// Disks whose parameters the oracle has as numbers.
 const IN_THE_ORACLE: [&str; 3] = ["hp_c2247a", "hp_c3323a", "barracuda"];
 
 #[test]
@@ -50,7 +50,7 @@ fn every_disk_of_the_oracle_becomes_a_drive() {
         let imported = one(&write_parameters(disk, folder.path()));
         assert!(imported.electronics.bus.is_some(), "{disk}");
         Model::new(imported.config.clone()).unwrap();
-        // Where the published file lies beside the repository, it says the same.
+        // If the published file lies beside the repository, it must agree.
         if let Some(path) = shared(&format!("{disk}.parv")) {
             let mut published = one(&path).config;
             published.title.clone_from(&imported.config.title);
@@ -104,7 +104,7 @@ fn is_the_cheetah_of_the_library(imported: &DriveConfig) {
     .unwrap();
     assert_eq!(imported.zones, library.zones);
     assert_eq!(imported.capacity_sectors, library.capacity_sectors);
-    // Beyond the last measured point the import goes on along the last line.
+    // Beyond the last measured point, the import extends the last line.
     let points = |seek: &SeekConfig| match seek {
         SeekConfig::Points { points, .. } => points.clone(),
         other => panic!("{other:?}"),
@@ -145,7 +145,7 @@ fn capacities_are_those_that_the_files_announce() {
     }
 }
 
-/// Pseudo-random addresses.
+/// Returns pseudo-random addresses.
 fn addresses(capacity: u64, count: u64) -> impl Iterator<Item = u64> {
     let random =
         (0..count).map(move |number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % capacity);
@@ -159,7 +159,7 @@ fn near(found: f64, expected: f64) -> bool {
     difference.min(1.0 - difference) < 1e-7
 }
 
-/// A zone of a G1 layout as the file has it.
+/// A zone of a G1 layout as written in the file.
 struct G1Zone {
     numbers: Vec<f64>,
     slips: Vec<u64>,
@@ -184,7 +184,7 @@ fn number(value: &Value) -> f64 {
     }
 }
 
-/// The model of the disk: a block of its own, or the key of the disk's block.
+/// Returns the model of the disk: a block of its own, or the key of the disk's block.
 fn model(document: &Document) -> Arc<fullstroke_disksim::Block> {
     let of_kind = |kind| document.named.values().find(|block| block.kind == kind);
     match of_kind("dm_disk") {
@@ -207,7 +207,7 @@ fn items(value: &Value) -> &[Value] {
     }
 }
 
-/// `[cylinder, head]` and angle in revolutions of an address, by the formulas.
+/// Returns `[cylinder, head]` and the angle in revolutions of an address, by the formulas.
 fn g1_place(
     zones: &[G1Zone],
     surfaces: u64,
@@ -354,7 +354,7 @@ fn follows_the_formulas(disk: &str, path: &Path) {
     }
 }
 
-/// Cylinder, head and angle of an address, by walking down the index.
+/// Returns the cylinder, head and angle of an address, by a walk down the index.
 fn g4_place(nodes: &[Vec<&Value>], patterns: &[Vec<f64>], lbn: u64) -> (i64, u32, f64) {
     let (mut node, mut left, mut cylinder, mut angle) = (nodes.len() - 1, lbn, 0, 0.0);
     loop {

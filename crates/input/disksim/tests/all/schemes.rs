@@ -1,5 +1,5 @@
-//! Every sparing and mapping scheme, and small trees, against a table of all
-//! sectors built in the most pedestrian way.
+//! Every sparing and mapping scheme, and small trees, compared with a table of all sectors from a
+//! naive construction.
 
 use crate::common::{SEEK, disk, model, one};
 use fullstroke_drive::Geometry;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const SURFACES: u64 = 3;
 const SECTORS: u64 = 8;
 
-/// The sectors of a zone of `cylinders` that carry addresses, in order.
+/// Returns the sectors of a zone of `cylinders` that carry addresses, in order.
 fn carrying(
     sparing: u64,
     cylinders: u64,
@@ -22,8 +22,8 @@ fn carrying(
     let total = cylinders * SURFACES * SECTORS;
     let cylinder = SURFACES * SECTORS;
     let good = |sector: &u64| !slips.contains(sector);
-    // Sectors that share spares, and which of them are used: the first or last
-    // so many good ones.
+    // For each part of `length` sectors with common spares, keeps the used sectors: the first good
+    // sectors, or the last ones if `front` is set.
     let per = |length: u64, front: bool, slip_in: bool| -> Vec<u64> {
         let part = |start: u64| {
             let all: Vec<u64> = (start..(start + length).min(total)).collect();
@@ -82,7 +82,7 @@ proptest! {
         prop_assume!(sparing != 1 || cylinders > 1);
         let total = cylinders * SURFACES * SECTORS;
         let units = if sparing == 1 { total / SECTORS } else { total };
-        // As many slips in each part as there are spares.
+        // Each part has at most as many slips as spares.
         let part = match sparing { 2 | 5 => SURFACES * SECTORS, 3 => SECTORS, 8 => range * SURFACES * SECTORS, _ => total };
         let mut slips = BTreeSet::new();
         for slip in wanted.into_iter().filter(|&slip| slip < units) {
@@ -124,7 +124,8 @@ proptest! {
         (bands, width, repeats, partial) in (1u64..3, 1u64..4, 1u64..4, 0u64..30),
         slips in prop::collection::btree_map(0u64..150, 1u64..3, 0..5),
     ) {
-        // Tracks of each head: sectors, of which some at the end carry nothing.
+        // Tracks of each head: number of sectors, and number of sectors at the end without an
+        // address.
         let patterns: Vec<String> =
             lengths.iter().map(|(sectors, short)| format!("0, {}, {sectors}", sectors - short - 1)).collect();
         let mut node = Vec::new();
@@ -163,7 +164,7 @@ proptest! {
         let text = disk(&model(3, 60, 1 << 40, &layout, SEEK));
         let config = one(&[("d.diskspecs", &text)], true).unwrap_or_else(|error| panic!("{error}")).config;
         let geometry = Geometry::new(&config).unwrap();
-        // Slips that overlap follow each other.
+        // A slip that overlaps the previous slip starts behind it.
         let mut skipped = BTreeSet::new();
         let mut free = 0;
         for (start, sectors) in slips {

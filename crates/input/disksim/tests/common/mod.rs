@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 pub const DISK_KEYS: &str = include_str!("disk_keys.txt");
 
-/// Files by name.
+/// Returns files by name.
 pub fn files(list: &[(&str, &str)]) -> BTreeMap<PathBuf, Vec<u8>> {
     list.iter()
         .map(|(name, text)| (PathBuf::from(name), text.as_bytes().to_vec()))
         .collect()
 }
 
-/// A disk block around a model.
+/// Returns a disk block with a model inside.
 pub fn disk(model: &str) -> String {
     format!("disksim_disk D {{ Model = {model},\n{DISK_KEYS} }}\n")
 }
 
-/// A model around a layout and a mechanical model.
+/// Returns a model with a layout and a mechanical model inside.
 pub fn model(surfaces: u32, cylinders: u32, blocks: u64, layout: &str, seek: &str) -> String {
     format!(
         "dm_disk M {{\nNumber of data surfaces = {surfaces},\nNumber of cylinders = {cylinders},\n\
@@ -29,10 +29,10 @@ pub fn model(surfaces: u32, cylinders: u32, blocks: u64, layout: &str, seek: &st
     )
 }
 
-/// A seek of the same time for any distance.
+/// A seek with the same time for any distance.
 pub const SEEK: &str = "Seek type = constant, Constant seek time = 1.5";
 
-/// The only disk of `d.diskspecs`.
+/// Imports the only disk of `d.diskspecs`.
 #[allow(dead_code)]
 pub fn one(list: &[(&str, &str)], strict: bool) -> Result<Imported, ImportError> {
     import_from(
@@ -47,8 +47,8 @@ pub fn one(list: &[(&str, &str)], strict: bool) -> Result<Imported, ImportError>
     .map(|mut disks| disks.remove(0))
 }
 
-/// Runs requests (address, sectors, whether it writes), a millisecond apart;
-/// how many were answered.
+/// Runs requests (address, sectors, true for a write), one millisecond apart. Returns the number of
+/// answers.
 #[allow(dead_code)]
 pub fn run(drive: &mut fullstroke_drive::Drive, requests: &[(u64, u64, bool)]) -> usize {
     use fullstroke_contract::{Cx, Extent, Node as _, Operation, Out, Port, Request, RequestId};

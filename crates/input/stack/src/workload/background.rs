@@ -1,4 +1,4 @@
-//! Reads that no user asked for.
+//! Background reads, which no user waits for.
 
 use super::{Kind, Read, Workload, WorkloadError};
 use fullstroke_contract::Source;

@@ -1,6 +1,5 @@
-//! What every kind of workload is held to: its example is valid, keys and files
-//! that cannot be are refused with their names, a seed repeats its requests, and
-//! they stay on the volume.
+//! Tests for every kind of workload: the example is valid, wrong keys and files are refused by
+//! name, a seed repeats the requests, and all requests lie on the volume.
 
 use super::{Kind, REGISTRY, Workload, WorkloadError, read_workload, worked_example};
 use fullstroke_contract::registry::{Entry, Keys};
@@ -27,7 +26,7 @@ fn read(kind: &Entry<Kind>, keys: &Keys) -> Result<Box<dyn Workload>, WorkloadEr
     )
 }
 
-/// The first requests and their times, if each takes a millisecond.
+/// Returns the first requests and their times, for a device that takes a millisecond per request.
 fn requests(mut source: Box<dyn Source>, count: usize) -> Vec<(Time, Request)> {
     let (mut issued, mut flying, mut out) = (Vec::new(), VecDeque::new(), Out::new());
     while issued.len() < count {
@@ -61,7 +60,7 @@ fn a_seed_repeats_the_requests_and_all_lie_on_the_volume() {
     for kind in every() {
         let workload = read(kind, &example(kind)).unwrap();
         if workload.program(Seed(3)).unwrap().is_some() {
-            // The conformance tests of programs hold it to the same.
+            // The conformance tests of programs check the same.
             continue;
         }
         let first = || requests(workload.source(CAPACITY, Seed(3)).unwrap(), 500);

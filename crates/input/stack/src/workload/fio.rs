@@ -1,4 +1,4 @@
-//! A job file of fio's as a workload.
+//! A job file of fio as a workload.
 
 use super::{Kind, Read, StartedAs, Workload, WorkloadError};
 use crate::StackError;
@@ -23,30 +23,32 @@ pub(super) const ENTRY: Entry<Kind> = Entry {
     },
 };
 
-/// A job file of fio's as a workload.
+/// A job file of fio as a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FioConfig {
-    /// The job file; relative to the stack file.
+    /// Path of the job file, relative to the stack file.
     path: PathBuf,
-    /// End after this many requests.
+    /// Number of requests after which the workload ends.
     requests: Option<u64>,
 }
 
-/// What a job file says.
+/// The contents of a job file.
 struct JobFile {
     jobs: JobSet,
     requests: Option<u64>,
     file: String,
 }
 
-/// Reads the file, too. Its `${NAME}` are those of the process's environment.
+/// Reads the keys and the job file. `${NAME}` in the file refers to the environment of this
+/// process.
 fn read_job_file(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, WorkloadError> {
     let config: FioConfig = read(keys)?;
     let path = folder.join(&config.path);
     let file = path.display().to_string();
     let text = std::fs::read_to_string(&path)
         .map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
+    // Variables that are not UTF-8 cannot occur in the job file, and are left out.
     let text_only = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
@@ -75,7 +77,7 @@ impl Workload for JobFile {
         Ok(Box::new(source))
     }
 
-    /// Where the host has files.
+    /// Returns a program if the jobs work on files.
     fn program(&self, seed: Seed) -> Result<Option<StartedAs>, ConfigError> {
         if !self.jobs.is_of_files() {
             return Ok(None);
@@ -89,7 +91,7 @@ impl Workload for JobFile {
         }))
     }
 
-    /// What counts is what the file says.
+    /// The contents of the file count, not its path.
     fn identify(&self, keys: &mut Value) {
         keys["path"] = json!(self.jobs.description());
     }

@@ -1,4 +1,4 @@
-//! Processes: closed loops side by side, each with results of its own.
+//! Processes: concurrent closed loops, each with results of its own.
 
 use super::{Kind, Read, Workload, WorkloadError};
 use fullstroke_contract::Source;

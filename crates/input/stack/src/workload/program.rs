@@ -1,4 +1,4 @@
-//! Programs as workloads: their keys, and the file that these name.
+//! Programs as workloads: their keys, and the file that the keys name.
 
 use super::{Kind, Read, StartedAs, Workload, WorkloadError};
 use crate::StackError;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::path::Path;
 
-/// A kind of workload for each program.
+/// Returns a kind of workload for each program.
 pub(super) fn entries() -> impl Iterator<Item = Entry<Kind>> {
     REGISTRY.iter().map(|entry| Entry {
         name: entry.name,
@@ -25,7 +25,7 @@ pub(super) fn entries() -> impl Iterator<Item = Entry<Kind>> {
     })
 }
 
-/// A program as its keys and its file describe it.
+/// A program as described by its keys and its file.
 struct Described {
     kind: &'static str,
     recipe: Box<dyn Recipe>,
@@ -36,11 +36,11 @@ struct Described {
 struct Named {
     key: &'static str,
     path: String,
-    /// What it says, in short.
+    /// Digest of the contents.
     digest: String,
 }
 
-/// Reads the file that the keys name, too.
+/// Reads the keys and the file that they name.
 pub(super) fn read(
     entry: &Entry<fullstroke_programs::Kind>,
     keys: &Keys,
@@ -82,12 +82,12 @@ fn read_text(path: &Path) -> Result<String, WorkloadError> {
             format!("cannot be read: {error}"),
         )
     })?;
-    // Names in a recording may be in any encoding.
+    // Names in a recording may have any encoding.
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// Sixteen hexadecimal digits of a text.
+/// Returns sixteen hexadecimal digits: the start of the SHA-256 hash of a text.
 fn short(text: &str) -> String {
     Sha256::digest(text)
         .iter()
@@ -114,7 +114,7 @@ impl Workload for Described {
         }))
     }
 
-    /// What counts is what the file says.
+    /// The contents of the file count, not its path.
     fn identify(&self, keys: &mut Value) {
         if let Some(file) = &self.file {
             keys[file.key] = json!(file.digest);

@@ -1,4 +1,4 @@
-//! Media streams: a server and its clients.
+//! Media streams: a server with its clients.
 
 use super::{Kind, Read, Workload, WorkloadError};
 use fullstroke_contract::Source;

@@ -1,4 +1,4 @@
-//! A trace as a source of requests: at its own times, by its load, or faster.
+//! A trace as a source of requests: at the times of the trace, with its load, or faster.
 
 use super::{Kind, Read, Workload, WorkloadError};
 use crate::StackError;
@@ -31,55 +31,56 @@ pub(super) const ENTRY: Entry<Kind> = Entry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TraceConfig {
-    /// The file; relative to the stack file.
+    /// Path of the trace, relative to the stack file.
     path: PathBuf,
-    /// Its format; recognised unless said.
+    /// Format of the trace. Default: recognised from the contents.
     format: Option<String>,
-    /// Only these devices; all unless said.
+    /// Devices to replay. Default: all.
     #[serde(default)]
     devices: Vec<u32>,
-    /// Only these operations; all unless said.
+    /// Operations to replay. Default: all.
     #[serde(default)]
     operations: Vec<Operation>,
-    /// Only requests from this time after the first on.
+    /// Start of the replayed part, counted from the first request.
     #[serde(default)]
     from: Duration,
-    /// Only requests before this time after the first.
+    /// End of the replayed part, counted from the first request. Requests at this time are
+    /// excluded.
     to: Option<Duration>,
-    /// Arrivals are multiplied by this: 0.5 is twice the load.
+    /// Factor for arrival times: 0.5 is twice the load.
     #[serde(default = "unscaled")]
     time_scale: f64,
-    /// What to do with addresses beyond the volume.
+    /// Treatment of addresses beyond the volume.
     #[serde(default)]
     beyond: BeyondConfig,
-    /// Tolerate, and count, this many damaged rows.
+    /// Number of damaged rows that are skipped and counted. One more is an error.
     #[serde(default)]
     skip_bad: u64,
-    /// End after this many requests.
+    /// Number of requests after which the workload ends.
     requests: Option<u64>,
-    /// What of the trace is kept: its times, its load, or its order. Its times
-    /// unless said, or unless `outstanding` is; if it is said, reports have how
-    /// many requests were outstanding, in the trace and here.
+    /// Property of the trace that the replay keeps: times, load or order. Default: the times, or
+    /// `closed` if `outstanding` is set. If the key is set, reports compare the outstanding
+    /// requests of the trace and of the replay.
     pace: Option<Pace>,
-    /// No more than so many requests are outstanding: exactly so many if the pace
-    /// is `closed`, which it is unless said.
+    /// Largest number of outstanding requests. With the pace `closed`, which is the default with
+    /// this key, exactly this number is outstanding.
     outstanding: Option<u32>,
-    /// Requests that follow the one before them in less than this are issued with
-    /// it.
+    /// Largest gap between requests that are issued together: a request that follows the previous
+    /// one in less than this time is issued with it.
     #[serde(default)]
     batch: Duration,
 }
 
-/// What to do with addresses beyond the volume.
+/// Treatment of addresses beyond the volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum BeyondConfig {
-    /// It is an error.
+    /// An address beyond the volume is an error.
     #[default]
     Reject,
-    /// Modulo the capacity.
+    /// Addresses are taken modulo the capacity.
     Wrap,
-    /// In proportion.
+    /// Addresses are scaled to the capacity.
     Scale,
 }
 
@@ -88,8 +89,8 @@ fn unscaled() -> f64 {
 }
 
 impl TraceConfig {
-    /// The reader's options, but for the volume's capacity. Times are scaled behind it, so that
-    /// what was outstanding in the trace is known.
+    /// Returns the reader's options without the capacity of the volume. Times are scaled after the
+    /// reader, because the outstanding requests of the trace follow from the original times.
     fn options(&self) -> Options {
         Options {
             format: self.format.clone(),
@@ -121,8 +122,7 @@ impl TraceConfig {
         }
     }
 
-    /// Keys that mean nothing together are refused, rather than left without an
-    /// effect.
+    /// Refuses keys that contradict each other, so that no key is silently ignored.
     fn check(&self) -> Result<(), ConfigError> {
         let pace = self.rules().pace;
         let name = pace.name();
@@ -161,7 +161,7 @@ impl TraceConfig {
     }
 }
 
-/// A trace in its place.
+/// A trace with the path of its file.
 struct Trace {
     config: TraceConfig,
     file: PathBuf,
@@ -177,7 +177,8 @@ fn read_trace(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, WorkloadE
 }
 
 impl Trace {
-    /// When each request arrives after the trace's first, as `from` and `to` count it.
+    /// Returns the arrival time of each request after the trace's first request, as in `from` and
+    /// `to`.
     fn arrivals(&self) -> Result<Vec<Duration>, StackError> {
         let error = |error| StackError::trace(&error);
         let mut reader = TraceReader::open(&self.file, &self.config.options()).map_err(error)?;
@@ -192,8 +193,9 @@ impl Trace {
     }
 }
 
-/// From the first arrival of each part to that of the next; the last ends behind the last arrival.
-/// Parts in which nothing arrives are left out.
+/// Returns the start and end of each part. A part extends from its first arrival to the first
+/// arrival of the next part; the last part ends behind the last arrival. Parts without arrivals are
+/// left out.
 pub(crate) fn parts_of(arrivals: &[Duration], parts: usize) -> Vec<[Duration; 2]> {
     let Some(&last) = arrivals.last() else {
         return Vec::new();
@@ -219,7 +221,7 @@ pub(crate) fn parts_of(arrivals: &[Duration], parts: usize) -> Vec<[Duration; 2]
 }
 
 impl Workload for Trace {
-    /// The file is read as the run proceeds.
+    /// The source reads the file while the run proceeds.
     fn source(&self, capacity: Sectors, _: Seed) -> Result<Box<dyn Source>, WorkloadError> {
         let options = Options {
             capacity: Some(capacity),
@@ -261,7 +263,7 @@ impl Workload for Trace {
 
 struct Replay {
     reader: TraceReader,
-    /// The request that is issued next.
+    /// Request that is issued next.
     next: Option<Record>,
     left: u64,
     limit: Option<u64>,
@@ -290,7 +292,7 @@ impl Replay {
         offered.map_err(|error| SourceError(format!("{}: {error}", self.reader.file())))
     }
 
-    /// Issues what may go by now.
+    /// Issues all requests that are due.
     fn issue_due(&mut self, now: Time, out: &mut Out) {
         while let Turn::At(due) = self.dispatcher.turn()
             && due <= now
@@ -322,6 +324,7 @@ impl Node for Replay {
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
         let response = completion.finished.since(completion.submitted);
         self.dispatcher.completed(now, completion.id.0, response);
+        // With other paces, a completion may allow the next request.
         if self.pace != Pace::Timing {
             self.issue_due(now, cx.out);
         }
@@ -358,7 +361,7 @@ impl Source for Replay {
     }
 }
 
-/// How the replay went beside the trace.
+/// Returns the comparison of the replay with the trace.
 fn readings(pace: Pace, conformity: &Conformity) -> LayerReadings {
     let mut readings = Vec::new();
     if conformity.trace_span() > Duration::ZERO {
@@ -387,11 +390,12 @@ mod tests {
     use std::collections::VecDeque;
     use std::fs;
 
-    /// Six requests in three pairs: each pair at once, 10 ms apart, 4 ms long (MSR's columns count 100 ns).
+    /// Six requests in three pairs. The requests of a pair arrive together; pairs are 10 ms apart;
+    /// each request takes 4 ms (MSR's columns count 100 ns).
     const PAIRS: &str = "1000000,a,0,Read,0,4096,40000\n1000000,a,0,Read,40960,4096,40000\n\
         1100000,a,0,Write,81920,4096,40000\n1100000,a,0,Read,4096,4096,40000\n\
         1200000,a,0,Read,8192,4096,40000\n1200000,a,0,Read,12288,4096,40000\n";
-    /// The same without completions.
+    /// A trace without completions.
     const UNKNOWN: &str = "0.0 0 0 8 1\n10.0 0 80 8 1\n";
 
     fn source(name: &str, trace: &str, keys: &str) -> Result<Box<dyn Source>, WorkloadError> {
@@ -401,8 +405,8 @@ mod tests {
         read_trace(&keys, folder.path())?.source(Sectors(1 << 20), Seed(1))
     }
 
-    /// Issues everything on a device that takes `takes_ms` for each request, one after the other;
-    /// arrivals in ms, and what is reported.
+    /// Replays the trace on a device that serves one request at a time and takes `takes_ms` for
+    /// each. Returns the arrival times in ms and the readings.
     fn replayed(keys: &str, takes_ms: u64) -> (Vec<u64>, Vec<Reading>) {
         let mut source =
             source("pairs.csv", PAIRS, keys).unwrap_or_else(|error| panic!("{error:?}"));

@@ -1,5 +1,4 @@
-//! The stacks of `studies/carroll-2008`, shortened: they build, run, and keep the
-//! books.
+//! The stacks of `studies/carroll-2008`, shortened: they build and run, and all sums match.
 
 use fullstroke_contract::Operation;
 use fullstroke_engine::{Finished, Observer};
@@ -16,7 +15,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// Adds up what finishes, and checks each sum.
+/// Adds up finished requests and checks each sum.
 #[derive(Default)]
 struct Books {
     reads: u64,

@@ -1,12 +1,12 @@
-//! Input at the edge of what numbers hold: an answer, or an error that names the key. No stack file may make the
-//! program stop with a panic, nor let a number wrap.
+//! Input at the limits of numbers leads to an answer, or to an error at the key. No stack file may
+//! cause a panic or wrap a number.
 
 use fullstroke_stack::{Overrides, Stack};
 
 const DRIVE: &str = "[volume]\ndrive = \"seagate-cheetah-9lp\"\n";
 const RAID5: &str = "[volume]\nlayout = \"raid5\"\ndrives = 5\ndrive = \"seagate-cheetah-9lp\"\n";
 
-/// What comes of 50 requests of this workload on such a stack.
+/// Runs 50 requests of this workload on the stack and returns the result.
 fn answer(workload: &str, rest: &str) -> Result<u64, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("stack.toml");
@@ -32,7 +32,7 @@ fn open(process: &str, rate_per_s: &str) -> String {
     format!("size = \"8KiB\"\narrivals = {{ process = \"{process}\", rate_per_s = {rate_per_s} }}")
 }
 
-/// An answer, or an error that contains the text.
+/// Checks for an answer, or for an error that contains the text.
 #[track_caller]
 fn check(workload: &str, rest: &str, expected: Result<u64, &str>) {
     let found = answer(workload, rest);
@@ -77,7 +77,7 @@ fn sizes_near_the_largest_number_are_refused_at_their_key() {
     }
 }
 
-/// Before, time wrapped behind the link, and the engine found requests lost.
+/// Earlier, time wrapped behind the link, and the engine reported lost requests.
 #[test]
 fn a_controller_of_a_byte_a_year_ends_at_the_end_of_time() {
     for keys in ["link_mb_per_s = 1e-300", "command_overhead = \"876000h\""] {

@@ -1,11 +1,11 @@
-//! The host of a stack: what it changes in a run, and what is refused.
+//! The host of a stack: its effect on a run, and refused settings.
 
 use fullstroke_engine::{Finished, Observer, Outcome};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::Duration;
 use std::path::PathBuf;
 
-/// Requests of eight sectors that arrive faster than the volume serves them.
+/// Requests of eight sectors that arrive faster than the volume can serve them.
 const WORKLOAD: &str = r#"
 seed = 3
 [workload]
@@ -45,7 +45,7 @@ impl Observer for Total {
     }
 }
 
-/// The outcome of a run, and the sum of all response times.
+/// Returns the outcome of a run and the sum of all response times.
 fn run(host: &str, volume: &str) -> (Outcome, Duration) {
     let folder = Folder(tempfile::tempdir().unwrap());
     let run = folder.stack(host, volume).unwrap().build().unwrap();
@@ -104,7 +104,7 @@ fn a_drive_of_first_come_first_served_gains_from_a_better_elevator() {
 fn a_mirror_sees_the_arms_of_its_members_through_their_hosts() {
     let nearest = format!("{RAID1}read_policy = \"nearest-head\"\n");
     let plain = run("", &nearest);
-    // A queue that lets everything through leaves each decision as it was.
+    // A queue without a limit changes no decision.
     let through = run("[host.members]\nqueue_depth = 100000", &nearest);
     assert_eq!(plain, through);
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// What finished, by workload.
+/// Finished requests, by workload.
 #[derive(Default)]
 struct Seen(BTreeMap<u16, Vec<Finished>>);
 
@@ -76,7 +76,7 @@ fn each_host_has_its_own_workload_elevator_and_addresses() {
             .iter()
             .all(|finished| finished.arrived.as_nanos() >= 1_000_000_000)
     );
-    // Of one draw of addresses no more than of another: each has a seed of its own.
+    // The hosts draw different addresses, because each host has its own seed.
     let starts = |of: u16| {
         seen.0[&of]
             .iter()
@@ -86,7 +86,7 @@ fn each_host_has_its_own_workload_elevator_and_addresses() {
     assert_ne!(starts(0), starts(1));
 }
 
-/// What drives read and write, where.
+/// Extents that the drives read and write.
 #[derive(Default)]
 struct Touched(Vec<(u64, u64)>);
 
@@ -99,7 +99,7 @@ impl Observer for Touched {
     }
 }
 
-/// P-25: accesses cover the partition, and none is outside of it.
+/// P-25: accesses cover the partition, and none is outside.
 #[test]
 fn requests_of_a_guest_stay_in_the_partition_at_the_place_that_it_chose() {
     let guests = r#"
@@ -182,7 +182,7 @@ fn what_many_share_costs_each_of_them() {
             / 800.0
     };
     let (free, slow) = (mean("cost = \"0us\""), mean("cost = \"10ms\""));
-    // Eight wait for a processor that needs 10 ms for each.
+    // Eight requests wait for a processor that needs 10 ms for each.
     assert!(
         (slow - 80.0).abs() < 2.0 && free < 40.0,
         "{free} and {slow} ms"

@@ -1,11 +1,11 @@
-//! The link of a stack: what it changes in a run, and what is refused.
+//! The link of a stack: its effect on a run, and refused settings.
 
 use fullstroke_contract::LayerReadings;
 use fullstroke_engine::{Finished, Observer, Outcome};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::Duration;
 
-/// Writes of eight sectors, and reads.
+/// Reads and writes of eight sectors.
 const WORKLOAD: &str = r#"
 seed = 3
 [workload]
@@ -26,7 +26,7 @@ fn stack(text: &str) -> Result<Stack, String> {
     Stack::load(&path, &Overrides::default()).map_err(|error| error.to_string())
 }
 
-/// Adds up response times, and checks that their parts do.
+/// Adds up response times, and checks that each equals the sum of its parts.
 #[derive(Default)]
 struct Total(Duration);
 
@@ -49,7 +49,7 @@ fn run(text: &str) -> (Outcome, Duration) {
     (outcome, total.0)
 }
 
-/// What links and controllers counted; volumes count as well.
+/// Returns the readings of links and controllers, without those of volumes.
 fn links(outcome: &Outcome) -> Vec<&LayerReadings> {
     outcome
         .counters
@@ -112,7 +112,8 @@ fn a_small_write_of_a_raid5_crosses_the_link_four_times() {
     let megabytes = 2000.0 * 4096.0 / 1e6;
     assert_eq!(reading(&outcome, 0, "link_to_host_mb"), 2.0 * megabytes);
     assert_eq!(reading(&outcome, 0, "link_to_members_mb"), 2.0 * megabytes);
-    // Two reads, of a command and of data with status; two writes, with readiness.
+    // Each of two reads sends a command, and data with status. Each of two writes sends a readiness
+    // in addition.
     assert_eq!(
         reading(&outcome, 0, "link_transfers"),
         2000.0 * (2.0 * 3.0 + 2.0 * 4.0)

@@ -1,4 +1,4 @@
-//! Stack files, run: one program, so that what is in common is compiled once.
+//! Runs of stack files. All tests are one program, so that common code is compiled once.
 
 #![allow(
     clippy::too_many_lines,

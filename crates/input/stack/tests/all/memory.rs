@@ -70,7 +70,7 @@ fn sequential_reads_find_what_was_read_ahead() {
     );
     let (outcome, seen) = run(&stack(&workload, "[host.memory]\nsize = \"64MiB\""));
     assert_eq!(outcome.completed, 4000);
-    // The first window is short; then 128 KiB at a time (read_ahead_kb).
+    // The first window is short. The following windows are 128 KiB (read_ahead_kb).
     assert!(seen.ios.len() < 4000 / 32 + 10, "{} I/Os", seen.ios.len());
     assert!(reading(&outcome, "memory_read_ahead_used_share") > 0.95);
     let (_, bare) = run(&stack(&workload, ""));
@@ -105,7 +105,8 @@ fn writes_go_down_in_the_background_and_at_a_flush() {
         outcome.requests,
         "nobody waits for a write"
     );
-    // When the first page of the device is 30 seconds old, all that is dirty of it goes.
+    // When the first page of the device has been dirty for 30 seconds, all dirty pages of the
+    // device are written.
     let (written, dirty) = (
         reading(&outcome, "memory_written_periodic_mb"),
         reading(&outcome, "memory_dirty_mb"),

@@ -8,7 +8,7 @@ use fullstroke_units::Time;
 use std::fs;
 use std::path::Path;
 
-/// Operations with their response times, and what was told by whom.
+/// Operations with their response times, and signals with their senders.
 #[derive(Default)]
 struct Seen {
     ms: Vec<(Operation, f64)>,
@@ -25,7 +25,7 @@ impl Observer for Seen {
     }
 }
 
-/// A trace of one operation every minute, of 8 sectors where it has any.
+/// Writes a trace with one operation per minute. Reads and writes have 8 sectors.
 fn write_trace(path: &Path, operations: &[Operation]) {
     let native = OUTPUTS
         .iter()
@@ -103,7 +103,7 @@ fn a_trace_that_stops_the_drives_pays_for_starting_the_ones_that_it_needs() {
             .map(|(_, signal)| *signal);
         told.collect::<Vec<_>>()
     };
-    // The first read after a stop needs one copy, the write both.
+    // The first read after a stop needs one copy; the write needs both copies.
     let (woken, left) = if of(0).len() > of(1).len() {
         (0, 1)
     } else {

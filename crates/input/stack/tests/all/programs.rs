@@ -1,4 +1,4 @@
-//! Stacks whose workloads are programs: file systems, memory and block layer below them.
+//! Stacks whose workloads are programs, above file systems, memory and block layer.
 
 use fullstroke_contract::{HostReadings, Operation, OperationReadings};
 use fullstroke_engine::{Finished, Observer, Outcome};
@@ -109,7 +109,7 @@ fn a_life_of_files_ends_on_each_file_system_and_repeats_to_the_bit() {
                 sectors(&seen, Operation::Write) >= (40 * 40 + 20 * 12) * 2,
                 "{kind}"
             );
-            // All of it was in memory.
+            // All data were in memory.
             assert_eq!(operation(&outcome, "read").device_reads, 0.0, "{kind}");
             assert!(
                 operation(&outcome, "fsync").times.latency_ms.p50 > 0.5,
@@ -245,7 +245,7 @@ fn a_run_that_cannot_go_on_names_the_line_of_the_list() {
     }
 }
 
-/// Two hosts, each with half a disk.
+/// Returns a stack of two hosts, each with half a disk.
 fn two_hosts(second: &str) -> String {
     let one = |name: &str, kind: &str, more: &str| {
         format!(
@@ -323,7 +323,7 @@ fn two_hosts_share_a_disk_each_with_files_and_memory_of_its_own() {
             .unwrap();
         assert_eq!(created.times.count, 40, "{}", host.name);
     }
-    // Alone it is sooner done.
+    // A program alone ends sooner.
     let (alone, _) = run(&on("ext4", DISK), LIFE);
     let elapsed = |outcome: &Outcome| outcome.counters.hosts[0].programs[0].elapsed;
     assert!(elapsed(&outcome) > elapsed(&alone));
@@ -437,7 +437,7 @@ fn every_program_runs_on_every_file_system_on_a_disk_and_on_an_array() {
     }
 }
 
-/// Streams of 500 KB/s, one more each second.
+/// Streams of 500 KB/s; one more stream starts each second.
 const PLAYBACK: &str =
     "[workload]\nkind = \"playback\"\nstreams = 200\nbit_rate = \"4Mbit/s\"\nduration = \"2s\"\n";
 
@@ -460,7 +460,8 @@ fn streams_are_added_from_random_places_of_a_large_file_until_one_starts_late() 
         );
         let (outcome, seen) = run(&stack, "");
         let within = figure(&outcome, "within_latency");
-        // The disk moves 500 KB/s for each of some 5 to 40, each 64 KiB or what is read ahead.
+        // The disk sustains some 5 to 40 streams of 500 KB/s, with reads of 64 KiB or of a
+        // read-ahead window.
         assert!((5.0..100.0).contains(&within), "{kind}: {within}");
         assert!(
             figure(&outcome, "start_up_ms_max") > 1000.0
@@ -483,7 +484,7 @@ fn streams_are_added_from_random_places_of_a_large_file_until_one_starts_late() 
 #[test]
 fn more_streams_are_sustained_from_files_with_more_read_ahead() {
     let sustained = |kib: u32| {
-        // While windows grow a client lives on what it has.
+        // While read-ahead windows grow, a client plays from its start-up buffer.
         let keys = "file_size = \"16MiB\"\nuntil_underrun = true\nstart_up_buffer = \"1MiB\"\n";
         let read_ahead = format!("read_ahead = {{ policy = \"today\", read_ahead_kb = {kib} }}");
         let memory = format!("[host.memory]\nsize = \"512MiB\"\n{read_ahead}\n");
@@ -508,7 +509,7 @@ fn a_job_file_of_files_goes_through_memory() {
     let (twice, seen) = run_job("[a]\nrw=read\nsize=8m\nnrfiles=4\nloops=2\n");
     assert_eq!(operation(&twice, "read").calls, 4096);
     assert_eq!(operation(&twice, "open").calls, 4);
-    // The second time all of it is there.
+    // In the second loop all data are in memory.
     let read = sectors(&seen, Operation::Read);
     assert!((16384..18000).contains(&read), "{read}");
     let (direct, seen) = run_job("[a]\nrw=read\nsize=8m\nnrfiles=4\nloops=2\ndirect=1\n");
@@ -558,7 +559,7 @@ fn a_job_that_files_cannot_have_is_refused_when_it_is_read() {
         error.contains("list:5") && error.contains("iodepth"),
         "{error}"
     );
-    // Without files it is of the volume, as ever.
+    // Without files, the job works on the volume, as before.
     let volume = format!("[workload]\nkind = \"fio\"\npath = \"list\"\n{DISK}");
     assert!(
         load(

@@ -6,7 +6,7 @@ use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::{Sectors, Time};
 use std::fs;
 
-/// What a run says of its rebuild.
+/// Progress of a rebuild, from the notices of a run.
 #[derive(Default)]
 struct Seen {
     done: Vec<(Time, Vec<usize>, u32, Sectors)>,
@@ -175,13 +175,13 @@ fn while_nobody_asks_a_member_is_filled_at_the_rate_of_its_medium() {
         let (_, seen) = run_at(0.02, &volume, 4);
         let member = seen.done[0].2;
         let marks: Vec<_> = seen.done.iter().filter(|done| done.2 == member).collect();
-        // A request takes the speed of a second: of many spans some have none.
+        // One request reduces the speed for a second. Some of the many spans have no request.
         let speeds = marks.windows(200).map(|span| {
             let (first, last) = (span[0], span[span.len() - 1]);
             (last.3.0 - first.3.0) as f64 * 512.0 / last.0.since(first.0).as_secs_f64()
         });
         let share = speeds.fold(0.0, f64::max) / medium as f64;
-        // The densest surface of a zone is 4 % faster than the zone in the mean.
+        // The densest surface of a zone is 4 % faster than the mean of the zone.
         assert!(
             (0.95..1.05).contains(&share),
             "{volume}: {share} of the medium's rate"

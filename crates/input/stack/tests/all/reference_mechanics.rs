@@ -1,17 +1,16 @@
-//! Pure mechanics against a reference, request by request.
+//! Pure mechanics compared with a reference, request by request.
 //!
-//! The reference files hold DiskSim 4.0's answers for the Cheetah 9LP without
-//! cache, overheads and bus. DiskSim truncates an angle at each sector: its
-//! platter lags true time by about 0.358 ns x (sectors + 1.45) a request. That
-//! lag is an option of this comparison, not of the model: request `i` is
-//! submitted earlier by the lag of all before it, which gives the same angles.
+//! The reference files have DiskSim 4.0's answers for the Cheetah 9LP without cache, overheads and
+//! bus. DiskSim truncates an angle at each sector. Therefore its platter lags true time by about
+//! 0.358 ns x (sectors + 1.45) per request. This lag is an option of the comparison, not of the
+//! model. Request `i` is submitted earlier by the lag of all requests before, so the angles are the
+//! same.
 //!
-//! On an array each of the reference's platters has a lag of its own, which the
-//! files do not tell: there the lag (35 us at the end) is the tolerance.
+//! On an array, each platter of the reference has its own lag, and the files do not contain it.
+//! There the lag (35 us at the end) is the tolerance.
 //!
-//! Each case runs twice: on its first 200 requests, which are part of the
-//! repository (`samples/oracle`), and on all 10,000 where the reference lies
-//! beside the repository.
+//! Each case runs twice: on its first 200 requests, in the repository (`samples/oracle`), and on
+//! all 10,000 requests if the reference lies beside the repository.
 
 use crate::oracle::{self, Table};
 use crate::whole::check_digest;
@@ -28,7 +27,7 @@ use fullstroke_volume::Volume;
 use std::fs::File;
 use std::io::Read as _;
 
-/// How far the reference's platter falls behind at each sector.
+/// Lag of the reference's platter per sector, in nanoseconds.
 const REFERENCE_LAG_NS: f64 = 0.358;
 
 #[derive(PartialEq)]
@@ -40,7 +39,7 @@ struct Row {
     response_ms: f64,
 }
 
-/// The rows of a case: the first 200, and all of them where the reference is there.
+/// Returns the rows of a case: the first 200 rows and, if the reference is present, all rows.
 fn reference(case: &str) -> Vec<Vec<Row>> {
     let (table, column) = oracle::mechanics(case);
     let table = Table::read(&table);
@@ -78,7 +77,7 @@ fn first_rows(table: &Table, column: &str) -> Vec<Row> {
         .collect()
 }
 
-/// A row of a reference file.
+/// Parses a row of a reference file.
 fn row(line: &str) -> Row {
     let fields: Vec<&str> = line.split(',').collect();
     Row {
@@ -90,7 +89,7 @@ fn row(line: &str) -> Row {
     }
 }
 
-/// Issues the rows at their times, less the lag.
+/// A source that issues the rows at their times, less the lag.
 struct Rows {
     requests: Vec<(Time, Request)>,
     next: usize,
@@ -158,7 +157,7 @@ fn drive(model: &Model) -> Branch {
     model.branch().unwrap()
 }
 
-/// The response time of each row on `root`, in ms.
+/// Returns the response time of each row on `root`, in ms.
 fn simulate(root: Branch, rows: &[Row], lag_ns_per_sector: f64) -> Vec<f64> {
     let mut responses = Responses(vec![0.0; rows.len()]);
     let mut engine = Engine::new(root, Box::new(Rows::new(rows, lag_ns_per_sector)));
@@ -167,7 +166,7 @@ fn simulate(root: Branch, rows: &[Row], lag_ns_per_sector: f64) -> Vec<f64> {
     responses.0
 }
 
-/// The Cheetah with a queue of its own.
+/// Returns the Cheetah with a queue of its own.
 fn cheetah(discipline: &str) -> Model {
     let mut config = drives::load("seagate-cheetah-9lp")
         .unwrap()
@@ -177,8 +176,7 @@ fn cheetah(discipline: &str) -> Model {
     Model::new(config).unwrap()
 }
 
-/// The Atlas 10K as its parameter file for pure mechanics has it, with a queue
-/// of its own.
+/// Returns the Atlas 10K from its parameter file for pure mechanics, with a queue of its own.
 fn atlas(discipline: &str) -> Model {
     let text = std::fs::read_to_string(oracle::path("drives/atlas10k.mech.toml")).unwrap();
     let mut config: DriveConfig = toml::from_str(&text).unwrap();
@@ -202,17 +200,17 @@ fn disk_of(case: &str, discipline: &str) -> Model {
     }
 }
 
-/// How the answers to a trace compare.
+/// The comparison of the answers to a trace.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Comparison {
-    /// Within a microsecond, or whatever else is tolerated.
+    /// Number of requests that agree within a microsecond, or within another tolerance.
     equal: usize,
-    /// A sector begins just before or just behind the head: the two sides of a
-    /// rounding error are a whole turn apart.
+    /// Number of requests that differ by one revolution. A sector begins just before or just behind
+    /// the head, so a rounding error decides about a whole revolution.
     a_revolution_apart: usize,
-    /// Longer by the passing of the slipped sectors inside the request. The
-    /// reference transfers such a request as if they were not there, and so
-    /// ends before its last sector has passed.
+    /// Number of requests that are longer by the time of the slipped sectors inside the request.
+    /// The reference transfers such a request as if the slips did not exist, and so ends before the
+    /// last sector has passed.
     longer_by_inner_slips: usize,
     unexplained: usize,
 }
@@ -239,7 +237,7 @@ fn compare(model: &Model, rows: &[Row], tolerance_ms: f64) -> Comparison {
     comparison
 }
 
-/// The time in which the slipped sectors between a request's sectors pass.
+/// Returns the time in which the slipped sectors between a request's sectors pass.
 fn inner_slips_ms(model: &Model, row: &Row) -> f64 {
     let geometry = model.mechanics().geometry();
     let position = |lbn| geometry.locate(Lbn(lbn));
@@ -313,14 +311,14 @@ fn another_disk_agrees_to_the_microsecond() {
 #[test]
 fn sequential_reads_and_writes_agree_to_the_microsecond() {
     assert_equal_to_the_microsecond("cheetah9LP.mech.seqread64k_20ms.fcfs");
-    // Here the drive is never idle: the lag grows within the queue, where an
-    // earlier arrival does not make up for it.
+    // In this case the drive is never idle. The lag grows inside the queue, and an earlier arrival
+    // does not compensate for it.
     assert_equal_within("cheetah9LP.mech.seqread64k_6ms.fcfs", 0.005);
     assert_equal_to_the_microsecond("cheetah9LP.mech.seqwrite64k_20ms.fcfs");
 }
 
-/// Eight drives under `layout` answer as the reference's eight do, but for the
-/// lag and a few requests that come out a whole turn apart.
+/// Checks that eight drives under `layout` answer like the reference's eight drives, except for the
+/// lag and a few requests that differ by a revolution.
 fn assert_equal_array(name: &str, layout: &str, keys: &str) {
     let model = cheetah(r#"{"depth": 1, "discipline": "fcfs"}"#);
     let entry = fullstroke_volume::REGISTRY
@@ -352,7 +350,7 @@ fn assert_near_but_for_the_lag(name: &str, simulated: &[f64], rows: &[Row]) {
         rows.len()
     );
     assert!(apart * 200 <= rows.len(), "{name}: {apart} requests differ");
-    // Of 200 requests one that comes out a turn apart is 0.35 % of the mean.
+    // One request of 200 that differs by a revolution is 0.35 % of the mean.
     let bound = if rows.len() == 200 { 0.004 } else { 0.001 };
     assert!(
         (ours / theirs - 1.0).abs() < bound,
@@ -380,10 +378,9 @@ fn parity_arrays_answer_as_the_reference_does() {
     assert_equal_array("cheetah9LP.mech.raid5x8.mix6733_4k_spaced", "raid5", "{}");
 }
 
-/// The drive's own queue under bursts of 20 requests: the same order gives the
-/// same response times. Two accesses that differ by less than the reference's
-/// lag can be taken in the other order; what then follows differs too, until
-/// the queue is empty.
+/// Checks the drive's own queue under bursts of 20 requests: the same order gives the same response
+/// times. If two accesses differ by less than the reference's lag, either order is correct. The
+/// following requests then differ, too, until the queue is empty.
 fn assert_equal_order(name: &str, queue: &str) {
     let (disk, name) = name.split_once('.').unwrap_or(("cheetah9LP", name));
     let model = disk_of(disk, queue);

@@ -1,4 +1,4 @@
-//! Storage that asks hosts for dirty pages, offers them tracks, and verifies what it wrote.
+//! Storage that asks hosts for dirty pages, offers tracks to hosts, and verifies its writes.
 
 use fullstroke_contract::Counters;
 use fullstroke_engine::{Finished, Observer};
@@ -22,7 +22,7 @@ layout = "jbod"
 drive = "maxtor-atlas-10k-v-73gb-c0k"
 "#;
 
-/// The longest that the reader waited.
+/// Longest wait of the reader.
 #[derive(Default)]
 struct Longest(Duration);
 
@@ -43,7 +43,7 @@ fn load(text: &str) -> Result<Stack, String> {
     Stack::load(&path, &Overrides::default()).map_err(|error| error.to_string())
 }
 
-/// The reader's longest wait in ms, and what was counted.
+/// Returns the reader's longest wait in ms, and the counters.
 fn run(text: &str) -> (f64, Counters) {
     let mut longest = Longest::default();
     let end = load(text)
@@ -98,7 +98,8 @@ fn a_disk_that_pulls_when_it_is_idle_leaves_periodic_write_back_little_and_reade
     }
 }
 
-/// What each host's page cache, and last the one that they share, wrote for PULLs.
+/// Returns the data that each host's page cache wrote for PULLs. The last value is that of the
+/// shared page cache.
 fn pulled_mb(counters: &Counters) -> Vec<f64> {
     let all = counters.layers.iter().flat_map(|layer| &layer.readings);
     all.filter(|reading| reading.name == "memory_written_pulled_mb")
@@ -108,7 +109,7 @@ fn pulled_mb(counters: &Counters) -> Vec<f64> {
 
 #[test]
 fn memory_that_hosts_share_hands_on_what_is_pulled_and_keeps_no_answer_back() {
-    // Where regions begin within pages, a guest's page is two of what is shared.
+    // If regions begin inside pages, a page of a guest touches two pages of the shared memory.
     let hosts = HOSTS.replace("5GB", "5GiB");
     for kind in ["idle-flush", "idle-flush-on"] {
         let every = if kind == "idle-flush" {
@@ -129,7 +130,7 @@ fn memory_that_hosts_share_hands_on_what_is_pulled_and_keeps_no_answer_back() {
             *beside > 0.9 * writer,
             "{kind}: the writer wrote {beside} MB, {writer} with nothing between"
         );
-        // What is being written when it is written again goes down twice.
+        // A page that is overwritten during its write-back goes down twice.
         assert!(
             *shared >= *beside && *shared < 1.1 * beside,
             "{kind}: {shared} of {beside} MB went on down"
@@ -174,8 +175,7 @@ drive_settings = { spin_down = { policy = "fixed", after = "5min" } }
     );
 }
 
-/// Two guests that write in pauses, above memory that they share, on a drive that asks for what is dirty
-/// around each read.
+/// Two guests write in pauses, above shared memory. The drive asks for dirty data around each read.
 #[test]
 fn a_pull_of_addresses_finds_the_guest_that_has_them_dirty() {
     let guests = r#"
@@ -203,7 +203,7 @@ drive_settings = { buffer = { write_back = false }, queue = { background = {} } 
     let pulled = pulled_mb(&counters);
     assert!(pulled[0] > 0.1 && pulled[1] > 0.1, "{pulled:?}");
     assert!(pulled[2] >= pulled[0] + pulled[1], "{pulled:?}");
-    // Where each disk is a file, addresses lead back through where that lies.
+    // If each disk is a file, addresses are translated through the file's place.
     let on_files =
         |keys: &str| guests.replace("[shared]\n", &format!("[shared]\nfiles = {{ {keys} }}\n"));
     for keys in ["kind = \"ext2\"", "kind = \"xfs\""] {
@@ -281,7 +281,7 @@ fn tracks_in_use_are_pushed_before_a_scan_sweeps_them_from_the_buffer() {
     assert!(reading(&counters, "pushed_wasted_mb") > 0.0);
 }
 
-/// A writer with pauses, on a drive of whose writes some go wrong.
+/// A writer with pauses, on a drive with faulty writes.
 const WRITER: &str = r#"
 [workload]
 kind = "processes"
@@ -306,7 +306,8 @@ fn writes_that_go_wrong_are_found_and_mended_while_nothing_comes() {
         let (_, counters) = run(&text);
         let faults = reading(&counters, "faults_lost") + reading(&counters, "faults_torn");
         assert!(faults > 20.0, "{volume}: {faults}");
-        // One that was written anew before it was verified, or not yet when the run ended, is not.
+        // A faulty write is not found if it is overwritten before its verification, or if the run
+        // ends first.
         let found = reading(&counters, "verify_found");
         assert!(
             found >= 0.9 * faults && found <= faults,
@@ -364,7 +365,7 @@ fn what_cannot_be_verified_or_go_wrong_is_refused() {
     assert!(error.contains("faults.rate"), "{error}");
 }
 
-/// Somebody now and then, above drives of whose writes half go wrong.
+/// Rare requests, above drives where half of the writes are faulty.
 const ALONE: &str = r#"
 [workload]
 kind = "processes"
@@ -442,7 +443,7 @@ fn no_opportunity_waits_for_longer_than_a_run_lasts() {
         "{error}"
     );
     assert!(with("89s").is_ok());
-    // A workload that does not say how long it lasts may go on for as long as that.
+    // A workload without a duration may last as long as the wait.
     assert!(load(&ALONE.replace("at_a_time = \"8MiB\"", "wait = \"240h\"")).is_ok());
 }
 
@@ -512,7 +513,7 @@ fn clients_of_a_stack_that_is_served_are_told_but_nothing_is_done_for_them() {
     );
 }
 
-/// A minute of four readers, of which the host gives the drive one at a time.
+/// Four readers for one minute. The host gives the drive one request at a time.
 const BUSY: &str = r#"
 [host]
 elevator = "noop"
@@ -557,7 +558,7 @@ fn free_blocks_of_what_is_not_one_drive_are_refused() {
     assert!(refused.contains("freeblock.margin_ms"), "{refused}");
 }
 
-/// Two hosts, one of which reads what the other may have.
+/// Two hosts. One host reads data that the other may hold.
 const FRIENDS: &str = r#"
 [[hosts]]
 name = "one"
@@ -623,7 +624,8 @@ fn cooperation_that_cannot_be_is_refused() {
     }
 }
 
-/// Readers beside a writer whose pages the host puts off, above a drive that does the same.
+/// Readers beside a writer. The host delays the write-back of the writer's pages, and the drive
+/// delays writes as well.
 const PUT_OFF: &str = r#"
 [host]
 memory = { size = "64MiB", write_back = "2.6.17" }

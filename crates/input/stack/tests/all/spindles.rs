@@ -1,4 +1,4 @@
-//! Drives whose platters stand at angles of their own.
+//! Drives whose platters have different angles.
 
 use fullstroke_engine::{Finished, Graph, Observer};
 use fullstroke_stack::{Overrides, Stack};
@@ -63,9 +63,9 @@ fn each_drive_has_an_angle_of_its_own_by_the_seed() {
 
 #[test]
 fn a_mirror_waits_for_the_later_of_two_that_turn_apart() {
-    // Both arms go to one place. Turning together, both are there at once; apart,
-    // the later of two random latencies counts: 2/3 of a revolution of 5.96 ms for 1/2.
-    // That is by chance: over five seeds.
+    // Both arms go to the same place. With equal angles both arrive at once. With random angles the
+    // later of two random latencies counts: 2/3 of a revolution of 5.96 ms in place of 1/2. The
+    // difference is random, so the test averages five seeds.
     let more: f64 = (1..=5)
         .map(|seed| mean(&format!("{MIRROR}\nspindles = \"apart\""), seed) - mean(MIRROR, seed))
         .sum::<f64>()

@@ -1,5 +1,5 @@
-//! Whoever aligns to tracks has them from one source: the drive, or a table that a file
-//! gives. What does not fit is refused with the first address at which it differs.
+//! All layers that align to tracks use one source: the drive, or a table from a file. A table that
+//! does not fit is refused with the first different address.
 
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_stack::{Overrides, Stack, drives};
@@ -22,7 +22,7 @@ fn table(drive: &str) -> Boundaries {
     Boundaries::of(&*drives::load(drive).unwrap().tracks(), "a test").unwrap()
 }
 
-/// The table with a sector more on track `number` and one less on the next.
+/// Returns the table with one more sector on track `number` and one less on the next.
 fn off_by_one(table: &Boundaries, number: u64) -> Boundaries {
     let mut builder = Builder::default();
     for (at, track) in table.tracks_from(Lbn(0)).enumerate() {
@@ -97,7 +97,7 @@ fn a_table_of_another_drive_is_refused_with_the_first_address_that_differs() {
         "{error}"
     );
     assert!(error.contains(&first.to_string()), "{first}: {error}");
-    // Also where nobody uses it.
+    // The table is refused even if no layer uses it.
     refused(
         &format!("{LOAD}{}", volume("tracks = \"x.tracks\"")),
         &[("x.tracks", &wrong)],

@@ -1,5 +1,5 @@
-//! Stacks of disks that compute parity themselves: the stacks of
-//! `studies/chang-du-2001`, shortened, and what is refused.
+//! Stacks of disks that compute parity themselves: the stacks of `studies/chang-du-2001`,
+//! shortened, and refused settings.
 
 use fullstroke_contract::Order;
 use fullstroke_engine::{Finished, Graph, Machine, Observer, Outcome};

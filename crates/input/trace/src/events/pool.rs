@@ -1,35 +1,35 @@
-//! The requests that wait for issue or completion, and finding them by sectors.
+//! Requests that wait for issue or completion, with a look-up by sectors.
 
 use super::{Event, Stage};
 use crate::row::Row;
 use fullstroke_contract::Operation;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Requests that are looked at to find those that an event covers.
+/// Largest number of requests examined for one event.
 const NEIGHBOURS_MAX: usize = 1024;
 
-/// Device, operation, first sector, number in order of arrival.
+/// Device, operation, first sector, and number in order of arrival.
 type Key = (u32, Operation, u64, u64);
 
-/// A request that took an event which an older request for the same sectors
-/// may have been due.
+/// A younger request that took an event. The event may have belonged to an older request for the
+/// same sectors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passer {
     pub(super) number: u64,
-    /// Whether it is doubtful for as long as the older one waits.
+    /// True if the younger request is doubtful while the older one waits.
     pub(super) doubted: bool,
 }
 
-/// What a request has of one [`Stage`].
+/// Progress of a request at one [`Stage`].
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Sectors that the stage has not reached yet.
+    /// Number of sectors not yet at the stage.
     pub(super) left: u64,
-    /// It was reached, wholly or in part.
+    /// True if the request reached the stage, wholly or in part.
     pub(super) begun: bool,
-    /// Older requests that wait and may have been due this one's event.
+    /// Number of waiting older requests to which this request's event may belong.
     pub(super) doubts: u32,
-    /// Younger requests that took an event which this one may have been due.
+    /// Younger requests that took an event which may belong to this request.
     pub(super) passers: Vec<Passer>,
 }
 
@@ -38,15 +38,15 @@ pub(super) struct Waiting {
     pub(super) row: Row,
     pub(super) stages: [Progress; 2],
     pub(super) done: bool,
-    /// Given up: too old to be still waiting in truth.
+    /// True if the request was given up, because it is too old to be still waiting.
     pub(super) closed: bool,
     pub(super) requeued: bool,
-    /// Requests issued to all devices before this one was.
+    /// Number of requests issued to all devices before this one.
     pub(super) issue_number: u64,
-    /// Requests that were issued (or, without issues, arrived) between this
-    /// one's issue and its completion.
+    /// Number of requests issued (or, without issue events, arrived) between this request's issue
+    /// and its completion.
     pub(super) overtaken: u64,
-    /// A request whose completion is in doubt until this one is issued.
+    /// Request whose completion is in doubt until this request is issued.
     pub(super) vouches_for: Option<u64>,
 }
 
@@ -59,7 +59,7 @@ impl Waiting {
         &mut self.stages[stage as usize]
     }
 
-    /// Whether it still waits for (a part of) `stage`.
+    /// Returns true if the request still waits for `stage`, wholly or in part.
     pub(super) fn lacks(&self, stage: Stage) -> bool {
         let progress = self.at(stage);
         !self.done && !self.closed && (progress.left > 0 || !progress.begun)
@@ -77,13 +77,13 @@ impl Waiting {
     }
 }
 
-/// Requests in order of arrival, found by number and by sectors.
+/// Requests in order of arrival, with look-ups by number and by sectors.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     waiting: VecDeque<Waiting>,
-    /// The number of the oldest.
+    /// Number of the oldest request.
     first: u64,
-    /// The end of each request that is neither done nor closed.
+    /// End sector of each request neither complete nor given up.
     index: BTreeMap<Key, u64>,
 }
 
@@ -92,7 +92,7 @@ impl Pool {
         self.waiting.len()
     }
 
-    /// Requests that were taken in so far.
+    /// Returns the number of requests added so far.
     pub(super) fn arrivals(&self) -> u64 {
         self.first + self.waiting.len() as u64
     }
@@ -101,7 +101,7 @@ impl Pool {
         self.waiting.front()
     }
 
-    /// Takes a request in as the youngest.
+    /// Adds a request as the youngest.
     pub(super) fn add(&mut self, row: Row) {
         let number = self.arrivals();
         let progress = || Progress {
@@ -122,7 +122,7 @@ impl Pool {
         });
     }
 
-    /// Lets the oldest go.
+    /// Removes the oldest request.
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         self.forget(self.first);
         let waiting = self.waiting.pop_front()?;
@@ -140,14 +140,14 @@ impl Pool {
             .get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
-    /// Takes a request out of the ways in which it is found by sectors.
+    /// Removes a request from the index of sectors.
     pub(super) fn forget(&mut self, number: u64) {
         if let Some(row) = self.get(number).map(|waiting| waiting.row) {
             self.index.remove(&key(&row, number));
         }
     }
 
-    /// The requests for just the sectors of `event`, the youngest first.
+    /// Yields the requests for exactly the sectors of `event`, youngest first.
     pub(super) fn alike(&self, event: &Event) -> impl Iterator<Item = (u64, &Waiting)> {
         let key = |number| (event.device, event.operation, event.start, number);
         let end = event.start.saturating_add(event.sectors);
@@ -159,10 +159,10 @@ impl Pool {
             .filter_map(|(&(_, _, _, number), _)| Some((number, self.get(number)?)))
     }
 
-    /// The requests that `event` covers among those that `fit`, by number, and
-    /// how many sectors of each. Of several for the same sectors the youngest
-    /// is taken: the device answered the older ones before those came, or what
-    /// would tell so is lost; see [`super::Matcher`].
+    /// Returns the requests covered by `event`, if they `fit`: their numbers, and the number of
+    /// sectors of each. Of several requests for the same sectors, the youngest is taken. The device
+    /// answered the older ones before the younger one came, or the events of the older ones are
+    /// lost; see [`super::Matcher`].
     pub(super) fn covered(&self, event: &Event, fit: impl Fn(&Waiting) -> bool) -> Vec<(u64, u64)> {
         if let Some((number, _)) = self.alike(event).find(|(_, waiting)| fit(waiting)) {
             return vec![(number, event.sectors)];

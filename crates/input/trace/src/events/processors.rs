@@ -1,28 +1,28 @@
-//! Which processors' events a trace has, and how many of them were dropped.
+//! Processors with events in a trace, and the numbers of dropped events.
 
 use super::Matcher;
 use std::collections::BTreeMap;
 
-/// Devices and processors that are told apart; more are damage.
+/// Largest number of devices and processors counted separately. More are a sign of damage.
 const SEEN_MAX: usize = 8192;
-/// A processor number above this is damage: Linux's `NR_CPUS` is at most 8,192.
+/// Largest processor number; a larger number is damage. Linux's `NR_CPUS` is at most 8,192.
 const PROCESSOR_MAX: u32 = 8192;
 
 /// The processors of a trace.
 ///
-/// The kernel numbers the events of a device on each processor from 1
-/// (`__blk_add_trace` in kernel/trace/blktrace.c, Linux 6.6), so that a gap
-/// tells of events that were dropped, or filtered out afterwards.
+/// The kernel numbers the events of a device on each processor from 1 (`__blk_add_trace` in
+/// kernel/trace/blktrace.c, Linux 6.6). A gap shows that events were dropped, or filtered out
+/// afterwards.
 #[derive(Debug, Default)]
 pub(crate) struct Processors {
-    /// The last sequence number of each device and processor.
+    /// Last sequence number of each device and processor.
     last: BTreeMap<(u32, u32), u64>,
-    /// Events that each processor lacks.
+    /// Number of missing events of each processor.
     lost: BTreeMap<u32, u64>,
 }
 
 impl Processors {
-    /// Takes note of an event; `sequence` 0 = not numbered.
+    /// Records an event. A `sequence` of 0 means that the event has no number.
     pub(crate) fn see(&mut self, device: u32, processor: u32, sequence: u64) {
         let room = self.last.len() < SEEN_MAX && processor <= PROCESSOR_MAX;
         let key = (device, processor);
@@ -40,12 +40,12 @@ impl Processors {
                 *lost = lost.saturating_add(gap);
             }
         } else if let Some(lost) = self.lost.get_mut(&processor) {
-            // It was only late in a merged trace.
+            // The event was not lost, only late in a merged trace.
             *lost = lost.saturating_sub(1);
         }
     }
 
-    /// The processors between 0 and the last one seen that have no event.
+    /// Returns the processors without events, from 0 to the last processor seen.
     fn absent(&self) -> Vec<u32> {
         let mut seen: Vec<u32> = self.last.keys().map(|&(_, processor)| processor).collect();
         seen.sort_unstable();
@@ -55,8 +55,8 @@ impl Processors {
             .collect()
     }
 
-    /// What is missing, in sentences. `missing` are the processors whose file
-    /// is missing, where the trace has one for each.
+    /// Returns the notes about missing events, one sentence each. `missing` are the processors
+    /// whose file is missing, if the trace has one file for each.
     pub(crate) fn notes(&self, missing: Option<&[u32]>, matcher: &Matcher) -> Vec<String> {
         let files = match missing {
             Some([]) => None,
@@ -92,7 +92,7 @@ impl Processors {
     }
 }
 
-/// `0, 2 to 5 and 7`, for reading.
+/// Returns the numbers as text: `0, 2 to 5 and 7`.
 fn listed(numbers: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &number in numbers {
@@ -122,7 +122,7 @@ mod tests {
         for sequence in [1, 2, 5, 6] {
             processors.see(1, 0, sequence);
         }
-        // Late, not lost.
+        // The events are late, not lost.
         for sequence in [1, 3, 2, 4] {
             processors.see(1, 3, sequence);
         }

@@ -17,7 +17,7 @@ fn event(action: Action, time: u64, start: u64, sectors: u64) -> Event {
     }
 }
 
-/// The requests, and which of them are doubtful.
+/// Returns the requests, and true for each doubtful one.
 fn matched(events: &[Event]) -> (Vec<Row>, Vec<bool>) {
     let (mut matcher, mut rows) = (Matcher::default(), Vec::new());
     for &event in events {
@@ -151,7 +151,7 @@ fn a_queue_event_for_the_sectors_of_a_requeued_request_is_a_new_request() {
         event(Complete, 8, 0, 8),
     ]);
     assert_eq!(rows, [(1, 0, Some(5), Some(6)), (4, 0, Some(7), Some(8))]);
-    // Where inserts are the arrivals, only the first one is the second try.
+    // Inserts are the arrivals here. Only the first repeated insert is the second try.
     let rows = rows_of(&[
         event(Insert, 1, 0, 8),
         event(Issue, 2, 0, 8),
@@ -249,8 +249,8 @@ fn a_completion_later_than_any_command_lasts_is_doubtful() {
     assert_eq!(matched(&events).1, [true]);
 }
 
-/// A device with several requests for few places at once: every pairing of
-/// events in it is decided by the order of the queue alone.
+/// Events of a device with several requests for few places at once. Only the order of the queue
+/// decides which events belong together.
 fn served(places: &[u64], at_once: usize) -> Vec<Event> {
     let mut events = Vec::new();
     let mut queue = VecDeque::new();
@@ -287,8 +287,8 @@ proptest! {
     }
 }
 
-/// Where a request's issue and an older one's completion are both lost, nothing
-/// tells whose the younger one's completion is: few are wrong, not none.
+/// If a request's issue and an older request's completion are both lost, nothing shows to which of
+/// them the completion belongs. So a few results are wrong, not none.
 #[test]
 fn what_is_known_of_a_trace_with_lost_events_is_true() {
     let mut random = Seed(1).stream("lost events");
@@ -296,7 +296,7 @@ fn what_is_known_of_a_trace_with_lost_events_is_true() {
     for at_once in (1..9).cycle().take(200) {
         let places: Vec<u64> = (0..600).map(|_| random.below(4000)).collect();
         let whole = served(&places, at_once);
-        // Queue events stay: they are how requests are counted.
+        // Queue events are kept, because requests are counted by them.
         let kept: Vec<Event> = whole
             .iter()
             .filter(|event| event.action == Queue || random.below(10) > 3)

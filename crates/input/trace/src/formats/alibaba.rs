@@ -1,7 +1,6 @@
-//! The block traces of Alibaba Cloud (2020): the virtual disks of a cloud block
-//! storage service.
+//! Block traces of Alibaba Cloud (2020): virtual disks of a cloud block storage service.
 //!
-//! Recognised by rows of five fields separated by commas, the second one `R` or `W`.
+//! The format is recognised by rows of five comma-separated fields, with `R` or `W` in the second.
 
 use super::spc1::letter;
 use super::{Confidence, Counted, Format, Head};

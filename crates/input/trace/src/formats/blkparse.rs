@@ -1,4 +1,4 @@
-//! The text of blkparse, which the kernel's own blk tracer writes as well.
+//! Text of blkparse. The kernel's own blk tracer writes the same text.
 
 use super::{Confidence, Counted, Format, Head};
 use crate::events::processors::Processors;
@@ -23,12 +23,12 @@ pub(super) const FORMAT: Format = Format {
 struct BlkParse {
     matcher: Matcher,
     processors: Processors,
-    /// The summary that follows the events has begun.
+    /// True if the summary behind the events has begun.
     summary: bool,
     finished: bool,
 }
 
-/// Events among the first lines that make it certain.
+/// Number of events among the first lines that makes the format certain.
 const EVENTS_SURE: usize = 1;
 
 fn detect(head: &Head<'_>) -> Confidence {
@@ -87,8 +87,8 @@ impl Parser for BlkParse {
 }
 
 impl BlkParse {
-    /// Whether `line` is no event: empty, a comment, a note of lost events, or
-    /// part of the summary.
+    /// Returns true if `line` is not an event: empty, a comment, a note of lost events, or a part
+    /// of the summary.
     fn passes_over(&mut self, line: &[u8]) -> bool {
         let line = line.trim_ascii();
         let summary = [
@@ -106,16 +106,16 @@ impl BlkParse {
     }
 }
 
-/// What a line tells.
+/// Content of a line.
 #[derive(Debug)]
 struct Line {
-    /// Device, processor and sequence number, of an event that has them all.
+    /// Device, processor and sequence number, if the event has all three.
     source: Option<(u32, u32, u64)>,
-    /// `None` if the event says nothing about requests.
+    /// The event; `None` if it does not concern requests.
     event: Option<Event>,
 }
 
-/// The event on `line`.
+/// Parses the event on `line`.
 fn event(line: &[u8]) -> Parsed<Line> {
     let mut fields = Fields::new(line);
     fields.spaces();
@@ -128,8 +128,8 @@ fn event(line: &[u8]) -> Parsed<Line> {
     })
 }
 
-/// `major,minor cpu [sequence] time process action ...`: blkparse numbers the
-/// events, the kernel's own tracer does not.
+/// Parses `major,minor cpu [sequence] time process action ...`. blkparse numbers the events; the
+/// kernel's own tracer does not.
 fn classic(fields: &mut Fields<'_>) -> Parsed<Line> {
     let device = device(fields)?;
     fields.spaces();
@@ -143,7 +143,7 @@ fn classic(fields: &mut Fields<'_>) -> Parsed<Line> {
     let time = fields.decimal(9, "a time in seconds")?;
     fields.spaces();
     let process = fields.small("a process number")?;
-    // Messages are not numbered.
+    // Messages have no number.
     let source = (sequence > 0).then_some((device, processor, sequence));
     Ok(Line {
         source,
@@ -151,7 +151,7 @@ fn classic(fields: &mut Fields<'_>) -> Parsed<Line> {
     })
 }
 
-/// The tracer's other form: `task-process [cpu] flags time: major,minor action ...`
+/// Parses the tracer's other form: `task-process [cpu] flags time: major,minor action ...`
 fn traced(fields: &mut Fields<'_>) -> Parsed<Option<Event>> {
     let begin = fields.clone();
     let Some(cpu) = memchr::memmem::find(fields.rest(), b" [") else {
@@ -163,7 +163,7 @@ fn traced(fields: &mut Fields<'_>) -> Parsed<Option<Event>> {
     let process = Fields::new(process).small("a process number").unwrap_or(0);
     fields.skip(cpu);
     fields.until(b']');
-    // Flags, of one word or none, may stand before the time.
+    // The time may be preceded by one word of flags.
     let mut time = fields.clone();
     while !time.is_end() && !time.clone().word().ends_with(b":") {
         time.word();
@@ -187,7 +187,7 @@ fn device(fields: &mut Fields<'_>) -> Parsed<u32> {
         .ok_or_else(|| before.mismatch("a major number below 4096 and a minor below 2^20"))
 }
 
-/// `action rwbs sector + sectors ...`
+/// Parses `action rwbs sector + sectors ...`
 fn request(fields: &mut Fields<'_>, device: u32, time: u64, process: u32) -> Parsed<Option<Event>> {
     let before = fields.clone();
     let action = match fields.word() {
@@ -197,12 +197,12 @@ fn request(fields: &mut Fields<'_>, device: u32, time: u64, process: u32) -> Par
         b"R" => Action::Requeue,
         b"C" => Action::Complete,
         b"" => return Err(before.mismatch("an action such as Q, D or C")),
-        // Merges and splits show in the extents of D and C; see `events`.
+        // Merges and splits are visible in the extents of D and C; see `events`.
         _ => return Ok(None),
     };
     let flags = fields.word();
     fields.spaces();
-    // A completed SCSI command, and a flush in older kernels, have no extent.
+    // A completed SCSI command has no extent, nor has a flush in older kernels.
     let (start, sectors) = if matches!(fields.peek(), Some(b'0'..=b'9')) {
         extent(fields)?
     } else {
@@ -223,7 +223,7 @@ fn request(fields: &mut Fields<'_>, device: u32, time: u64, process: u32) -> Par
     }))
 }
 
-/// `sector + sectors`, or a sector alone.
+/// Parses `sector + sectors`, or a sector alone.
 fn extent(fields: &mut Fields<'_>) -> Parsed<(u64, u64)> {
     let start = fields.integer("a sector number")?;
     fields.spaces();

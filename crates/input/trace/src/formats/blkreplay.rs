@@ -1,10 +1,9 @@
-//! The load files of blkreplay.
+//! Load files of blkreplay.
 //!
-//! Any text may stand before the line of column names (`start ; sector; ...`);
-//! that line, or rows of the same shape, is what the format is recognised by.
-//! Loads are concatenated by users, headers and all: such text is passed over
-//! wherever it stands. Where the times begin anew behind it, the requests follow
-//! those before it.
+//! The line of column names (`start ; sector; ...`) may follow any text. The format is recognised
+//! by this line, or by rows of the same shape. Users concatenate loads together with their headers.
+//! Such a header is skipped wherever it stands. If the times begin again behind a header, its
+//! requests follow the requests before it.
 
 use super::{Confidence, Counted, Format, Head};
 use crate::events::operation_of_flags;
@@ -24,7 +23,7 @@ pub(super) const FORMAT: Format = Format {
     open,
 };
 
-/// Bytes before the column names, at most.
+/// Largest number of bytes in front of the column names.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 
 struct BlkReplay;
@@ -36,13 +35,13 @@ fn detect(head: &Head<'_>) -> Confidence {
     head.understood_by(BlkReplay, Confidence::Likely)
 }
 
-/// Stands behind the column names, if there are any.
+/// Continues behind the column names, if there are any.
 fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
     pass_header(input)?;
     Ok(Box::new(Loads::default()))
 }
 
-/// Passes over a header, if one is ahead before any request; whether it was.
+/// Skips a header, if one stands before the next request. Returns true if a header was skipped.
 fn pass_header(input: &mut Input<'_>) -> Result<bool, Fault> {
     let head = Head {
         name: "",
@@ -59,16 +58,16 @@ fn pass_header(input: &mut Input<'_>) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// One load, or several behind each other.
+/// One load, or several concatenated loads.
 #[derive(Default)]
 struct Loads {
-    /// What is added to the times of the present load.
+    /// Time added to the times of the current load.
     offset: u64,
-    /// The latest arrival so far.
+    /// Latest arrival so far.
     latest: u64,
-    /// A header was passed and no request seen since.
+    /// True if a header was skipped and no request has followed yet.
     fresh: bool,
-    /// Headers behind which the times began anew.
+    /// Number of headers behind which the times began again.
     joined: u64,
 }
 
@@ -93,7 +92,8 @@ impl Parser for Loads {
                 Err(_) if line.trim_ascii().is_empty() => {}
                 Err(_) if names_columns(line) => self.fresh = true,
                 Err(mismatch) => {
-                    // Text, perhaps: then column names follow before any request.
+                    // The line may be text of a header. Then column names follow before any
+                    // request.
                     if !pass_header(input)? {
                         return Err(Fault::in_line(number, *mismatch));
                     }
@@ -116,7 +116,7 @@ impl Parser for Loads {
 }
 
 impl Loads {
-    /// `row` on the clock of the first load.
+    /// Converts `row` to the clock of the first load.
     fn placed(&mut self, row: Row) -> Row {
         if std::mem::take(&mut self.fresh) && row.arrival.saturating_add(self.offset) < self.latest
         {
@@ -169,7 +169,7 @@ impl LineParser for BlkReplay {
     }
 }
 
-/// When the request was issued and complete; the file may leave that out.
+/// Parses the times of issue and completion, which may be missing.
 #[inline]
 fn replayed(fields: &mut Fields<'_>, arrival: u64) -> Parsed<(Option<u64>, Option<u64>)> {
     if fields.is_end() {
@@ -231,7 +231,7 @@ mod tests {
         let twice =
             b"notice\nstart ; sector; length ; op\nstart ; sector; length ; op\n0.0 ; 8 ; 8 ; W\n";
         assert_eq!(rows_of(&FORMAT, twice).unwrap().len(), 1);
-        // Two whole files: the second one's times follow the first one's.
+        // Two whole files: the times of the second file follow those of the first.
         let rows = rows_of(&FORMAT, &[TEXT, TEXT].concat()).unwrap();
         let times: Vec<_> = rows
             .iter()
@@ -245,7 +245,7 @@ mod tests {
             (late * 2, Some(late + done), 10),
         ];
         assert_eq!(times, expected);
-        // Times that go on are left as they are.
+        // Times that continue are not changed.
         let text = b"start ; sector; length ; op\n1.0 ; 8 ; 8 ; W\nsome words\nstart ; sector; length ; op\n\
             2.0 ; 8 ; 8 ; W\n";
         let arrivals: Vec<u64> = rows_of(&FORMAT, text)
@@ -254,7 +254,7 @@ mod tests {
             .map(|row| row.arrival)
             .collect();
         assert_eq!(arrivals, [1_000_000_000, 2_000_000_000]);
-        // Words without column names behind them are damage.
+        // Text without column names behind it is damage.
         let text =
             b"start ; sector; length ; op\n1.0 ; 8 ; 8 ; W\nwords\n2.0 ; 8 ; 8 ; W\nstart ; sector; length\n";
         assert!(matches!(rows_of(&FORMAT, text), Err(Fault::Row(_))));

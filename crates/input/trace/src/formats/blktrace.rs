@@ -1,13 +1,11 @@
-//! The binary files of blktrace: events of the Linux block layer, one file per
-//! processor.
+//! Binary files of blktrace: events of the Linux block layer, one file for each processor.
 //!
-//! Versions 7 (48 bytes before the payload) and 8 (64 bytes), of either byte
-//! order, told by the magic number of each record. Beside a file called
-//! `name.blktrace.0` (a packed one ends in `.gz`, `.zst` or `.xz`) the files of
-//! the other processors are read too, and merged by time; whichever of them are
-//! missing or empty only lack their events, which is told. After a damaged
-//! record, reading goes on at the next magic number; a record that is cut off
-//! at the end of a file is a damaged one.
+//! The parser reads versions 7 (48 bytes before the payload) and 8 (64 bytes), of either byte
+//! order. The magic number of each record tells version and byte order. Together with a file called
+//! `name.blktrace.0`, the files of the other processors are read and merged by time (a packed file
+//! ends in `.gz`, `.zst` or `.xz`). If some of these files are missing or empty, only their events
+//! are missing, and a note says so. After a damaged record, reading continues at the next magic
+//! number. A record cut off at the end of a file counts as damaged.
 
 use super::{Confidence, Counted, Format, Head};
 use crate::events::processors::Processors;
@@ -35,18 +33,18 @@ pub(super) const FORMAT: Format = Format {
     open,
 };
 
-/// Bytes of a record, without its payload.
+/// Size of a record in bytes, without its payload.
 const RECORD_V7_BYTES: usize = 48;
 const RECORD_V8_BYTES: usize = 64;
-/// What is held of the file of each further processor.
+/// Buffer size for the file of each further processor.
 const SIBLING_BUFFER_BYTES: usize = 64 * 1024;
-/// Files that are merged, at most, so that their buffers stay small.
+/// Largest number of files to merge, which bounds the memory for buffers.
 const PROCESSORS_MAX: usize = 512;
-/// A higher number in a file's name is no processor's: Linux's `NR_CPUS` is at
-/// most 8,192.
+/// Largest processor number in a file's name. A larger number does not mean a processor, because
+/// Linux's `NR_CPUS` is at most 8,192.
 const PROCESSOR_MAX: u32 = 8192;
 
-/// How a record is laid out.
+/// Layout of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     big_endian: bool,
@@ -54,7 +52,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// Told by the record's first bytes.
+    /// Returns the layout, from the record's first bytes.
     fn of(bytes: &[u8]) -> Option<Layout> {
         let (big_endian, version) = match *bytes.get(..4)? {
             [version, 0x74, 0x61, 0x65] => (false, version),
@@ -104,13 +102,13 @@ impl Layout {
         high << 32 | low
     }
 
-    /// The bytes that follow the record.
+    /// Returns the number of bytes behind the record.
     fn payload_bytes(self, record: &[u8]) -> usize {
         self.u16(record, if self.wide { 50 } else { 46 }).into()
     }
 
-    /// Device, processor and sequence number of a whole record; `None` if it is
-    /// a notice, which the kernel does not number (`trace_note`).
+    /// Returns device, processor and sequence number of a whole record. Returns `None` for a
+    /// notice, which the kernel does not number (`trace_note`).
     fn source(self, record: &[u8]) -> Option<(u32, u32, u64)> {
         const NOTIFY: u32 = 0x400 << 16;
         let (action, device, processor) = if self.wide {
@@ -128,7 +126,7 @@ impl Layout {
         })
     }
 
-    /// The event in a whole record; `None` if it says nothing about requests.
+    /// Returns the event of a whole record; `None` if it does not concern requests.
     fn event(self, record: &[u8]) -> Option<Event> {
         let (action, process, device) = if self.wide {
             (
@@ -157,7 +155,7 @@ impl Layout {
     }
 }
 
-/// The event among those that requests are made of.
+/// Returns the kind of an event; `None` if it does not concern requests.
 fn action_of(action: u64) -> Option<Action> {
     // Bit 8 tells that the payload begins with a control group.
     match action & 0xff {
@@ -170,7 +168,7 @@ fn action_of(action: u64) -> Option<Action> {
     }
 }
 
-/// The operation that an event's categories tell.
+/// Returns the operation for an event's categories.
 fn operation_of(categories: u64, sectors: u64) -> Option<Operation> {
     const WRITE: u64 = 0x2;
     const FLUSH: u64 = 0x4;
@@ -184,7 +182,7 @@ fn operation_of(categories: u64, sectors: u64) -> Option<Operation> {
     if sectors == 0 {
         return has(FLUSH).then_some(Operation::Flush);
     }
-    // A discard is marked as a write too.
+    // A discard is marked as a write too, so discards are tested first.
     Some(if has(DISCARD) {
         Operation::Discard
     } else if has(WRITE) {
@@ -204,7 +202,7 @@ fn detect(head: &Head<'_>) -> Confidence {
 
 fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
     let first = input.peek(4)?;
-    // The first processor may have seen nothing.
+    // An empty file is fine, because the first processor may have seen no event.
     if !first.is_empty() && Layout::of(first).is_none() {
         let found = excerpt(first);
         return Err(Fault::broken(Place::Byte(0), found, EXPECTED));
@@ -214,6 +212,7 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
         None => (Vec::new(), None),
     };
     let files = siblings.len() + 1;
+    // In reverse, because `catch_up` takes the last entry first: file 0 is read first.
     let behind = (0..files).rev().collect();
     let mut matcher = Matcher::default();
     if missing
@@ -235,15 +234,14 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
 const EXPECTED: &str =
     "a blktrace record of version 7 or 8 (magic number 0x65617407 or 0x65617408)";
 
-/// The file of a further processor.
+/// File of a further processor.
 struct Sibling {
     file: String,
     input: Input<'static>,
 }
 
-/// The files of the other processors beside the one at `path`, and which
-/// processors below the last one have none; `None` if the file's name is no
-/// processor's.
+/// Returns the files of the other processors beside the file at `path`, and the processors below
+/// the last one that have no file. Returns `None` if the file's name has no processor number.
 fn siblings(path: &Path) -> Result<(Vec<Sibling>, Option<Vec<u32>>), Fault> {
     let mut files = processor_files::beside(path)?;
     let Some(&last) = files.keys().next_back() else {
@@ -285,12 +283,11 @@ struct BlkTrace {
     missing: Option<Vec<u32>>,
     processors: Processors,
     matcher: Matcher,
-    /// The files with an event in `ahead`, by its time.
+    /// Files with an event in `ahead`, by the time of this event.
     order: BinaryHeap<Reverse<(u64, usize)>>,
-    /// The next event of each file.
+    /// Next event of each file.
     ahead: Vec<Option<Event>>,
-    /// The files whose next event is still to be read. 0 is the one that was
-    /// opened, 1 the first sibling.
+    /// Files whose next event must still be read. 0 is the opened file, 1 the first sibling.
     behind: Vec<usize>,
     finished: bool,
 }
@@ -323,8 +320,8 @@ impl Parser for BlkTrace {
 }
 
 impl BlkTrace {
-    /// Reads an event ahead from each file. After a fault in one it can be
-    /// called again, and goes on there.
+    /// Reads one event ahead from each file. After a fault in one file, the function can be called
+    /// again and continues there.
     fn catch_up(&mut self, input: &mut Input<'_>) -> Result<(), Fault> {
         while let Some(&file) = self.behind.last() {
             let event = match file
@@ -344,7 +341,7 @@ impl BlkTrace {
         Ok(())
     }
 
-    /// The earliest event of all files.
+    /// Returns the earliest event of all files.
     fn next(&mut self) -> Option<Event> {
         let Reverse((_, file)) = self.order.pop()?;
         self.behind.push(file);
@@ -352,7 +349,7 @@ impl BlkTrace {
     }
 }
 
-/// The next event that says something about requests.
+/// Returns the next event about requests.
 fn next_event(input: &mut Input<'_>, processors: &mut Processors) -> Result<Option<Event>, Fault> {
     loop {
         let place = input.offset();
@@ -384,7 +381,7 @@ fn next_event(input: &mut Input<'_>, processors: &mut Processors) -> Result<Opti
     }
 }
 
-/// Passes over bytes up to the next magic number, or to the end.
+/// Skips to the next magic number, or to the end.
 fn resume(input: &mut Input<'_>) -> Result<(), Fault> {
     input.consume(1);
     loop {
@@ -407,19 +404,19 @@ fn resume(input: &mut Input<'_>) -> Result<(), Fault> {
     }
 }
 
-/// What the tests of several formats share.
+/// Helpers for the tests of several formats.
 #[cfg(test)]
 pub(super) mod testing {
     use super::*;
     use std::io::Cursor;
 
-    /// All rows of `bytes`, or the first fault.
+    /// Returns all rows of `bytes`, or the first fault.
     pub(in crate::formats) fn rows_of(format: &Format, bytes: &[u8]) -> Result<Vec<Row>, Fault> {
         let source = Cursor::new(bytes.to_vec());
         rows_in(format, &mut source::unpack(source, None, BUFFER_BYTES)?)
     }
 
-    /// All rows that `input` holds, or the first fault.
+    /// Returns all rows of `input`, or the first fault.
     pub(in crate::formats) fn rows_in(
         format: &Format,
         input: &mut Input<'_>,
@@ -435,8 +432,8 @@ pub(super) mod testing {
         }
     }
 
-    /// The rows of a trace that is shared beside the project; says so and gives
-    /// `None` where it is not there.
+    /// Returns the rows of a trace that lies beside the project. Returns `None` with a message if
+    /// the trace is not there.
     pub(in crate::formats) fn rows_of_shared(format: &Format, file: &str) -> Option<Vec<Row>> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../../../shared/traces")
@@ -482,7 +479,7 @@ mod tests {
         },
     ];
 
-    /// Bytes of numbers, given as value and width.
+    /// Returns the bytes of numbers, given as value and width.
     fn encode(layout: Layout, numbers: &[(u64, usize)]) -> Vec<u8> {
         let bytes = |&(value, width): &(u64, usize)| {
             let (big, little) = (value.to_be_bytes(), value.to_le_bytes());
@@ -637,7 +634,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let layout = LAYOUTS[0];
         let file = |name: &str| folder.path().join(name);
-        // The completion was seen by another processor than the rest.
+        // The completion was seen by another processor than the other events.
         let bytes = request(layout, 0);
         let split = bytes.len() - RECORD_V7_BYTES;
         std::fs::write(file("sda.blktrace.0"), &bytes[..split]).unwrap();

@@ -16,8 +16,8 @@ pub(super) const FORMAT: Format = Format {
 
 struct DiskSim;
 
-/// The same five columns can be DiskSim's or MQSim's. Only a time with a
-/// decimal point tells: MQSim's are whole nanoseconds.
+/// DiskSim and MQSim have the same five columns. Only a time with a decimal point tells them apart,
+/// because MQSim's times are whole nanoseconds.
 fn detect(head: &Head<'_>) -> Confidence {
     let fractional = head
         .lines()
@@ -52,7 +52,7 @@ impl LineParser for DiskSim {
     }
 }
 
-/// Device, first sector and length, with spaces around.
+/// Parses device, first sector and length, with spaces around.
 #[inline]
 pub(super) fn place(fields: &mut Fields<'_>) -> Parsed<(u32, u64, u64)> {
     fields.separator_of_spaces()?;

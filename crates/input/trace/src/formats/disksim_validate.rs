@@ -1,5 +1,4 @@
-//! DiskSim's validation traces: requests measured on a real disk, replayed one
-//! at a time.
+//! DiskSim's validation traces: requests measured on a real disk and replayed one at a time.
 
 use super::{Confidence, Counted, Format, Head};
 use crate::fault::Fault;
@@ -21,16 +20,16 @@ pub(super) const FORMAT: Format = Format {
     open: |_| Ok(Box::new(Lines(Replay::default()))),
 };
 
-/// What the measured drive's cache made of a request.
+/// Result of a request in the cache of the measured drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheOutcome {
-    /// Served from the buffer, or accepted into it.
+    /// Served from the buffer, or accepted into the buffer.
     Hit,
     /// Served by the medium.
     Miss,
-    /// As the validation suite marks a write that hits two segments' worth of work.
+    /// Mark of the validation suite for a write that hits two segments' worth of work.
     Double,
-    /// As the validation suite marks a write of three.
+    /// Mark of the validation suite for a write that hits three segments' worth of work.
     Triple,
 }
 
@@ -39,17 +38,17 @@ pub enum CacheOutcome {
 pub struct ValidateRow {
     /// Read or write.
     pub operation: Operation,
-    /// What the trace says of the drive's cache.
+    /// Cache result as recorded in the trace.
     pub outcome: CacheOutcome,
-    /// Where.
+    /// Address and length.
     pub extent: Extent,
-    /// The time that the real drive took.
+    /// Service time of the real drive.
     pub service: Duration,
-    /// The next request is issued this long after this one completed.
+    /// Time from the completion of this request to the issue of the next.
     pub think: Duration,
 }
 
-/// Reads a validation trace line by line, for closed replay.
+/// Reader of a validation trace, line by line, for closed replay.
 #[derive(Debug)]
 pub struct ValidateReader {
     file: String,
@@ -60,7 +59,7 @@ impl ValidateReader {
     /// Opens the file at `path`, packed or not.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// Fails if the file cannot be read.
     pub fn open(path: &Path) -> Result<ValidateReader, TraceError> {
         let input = source::open(path, BUFFER_BYTES)?;
         Ok(ValidateReader {
@@ -69,10 +68,10 @@ impl ValidateReader {
         })
     }
 
-    /// The next line; `None` at the end.
+    /// Returns the next line; `None` at the end.
     ///
     /// # Errors
-    /// If it cannot be read or understood.
+    /// Fails if the line cannot be read or parsed.
     pub fn next_row(&mut self) -> Result<Option<ValidateRow>, TraceError> {
         self.advance()
             .map_err(|fault| TraceError::from_fault(&self.file, fault))
@@ -93,7 +92,7 @@ impl ValidateReader {
     }
 }
 
-/// Makes an open trace of the closed one: arrivals are summed up.
+/// Converts the closed trace to an open trace: arrivals are the sums of service and think times.
 #[derive(Default)]
 struct Replay {
     next_arrival: u64,

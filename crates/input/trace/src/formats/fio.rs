@@ -1,10 +1,10 @@
 //! fio's I/O logs, as written by `write_iolog` and replayed by `read_iolog`.
 //!
-//! Recognised by their first line, `fio version 2 iolog` or `fio version 3
-//! iolog`. Version 2 has no times but `wait` lines: all requests between two of
-//! them arrive together. Version 3 begins each line with a time, in us by
-//! fio 3.3x and later; earlier versions wrote ms, which cannot be told from the
-//! contents: those logs are read with the format `fio-ms`.
+//! The format is recognised by the first line, `fio version 2 iolog` or `fio version 3 iolog`.
+//! Version 2 has times only in `wait` lines, so all requests between two `wait` lines arrive
+//! together. In version 3 each line begins with a time, in us since fio 3.3x. Earlier versions
+//! wrote ms, and the contents do not show the difference. Such logs are read with the format
+//! `fio-ms`.
 
 use super::{Confidence, Counted, Format, Head, bad_header};
 use crate::fault::Fault;
@@ -29,9 +29,9 @@ pub(super) const FORMAT: Format = Format {
 pub(super) const VERSION_2: &[u8] = b"fio version 2 iolog";
 pub(super) const VERSION_3: &[u8] = b"fio version 3 iolog";
 const MICROSECOND_NS: u64 = 1000;
-/// A longer name is no file's; fio reads 256 bytes.
+/// Longest name of a file; fio reads 256 bytes.
 const NAME_BYTES_MAX: usize = 256;
-/// Names are kept, and memory is bounded.
+/// Largest number of files. Names are kept, and memory must be bounded.
 const FILES_MAX: usize = 65_536;
 
 fn detect(head: &Head<'_>) -> Confidence {
@@ -59,18 +59,18 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
     ))
 }
 
-/// How lines tell the time.
+/// Source of the times.
 pub(super) enum Clock {
-    /// By `wait` lines in between; the sum so far in ns.
+    /// `wait` lines; `now` is their sum so far in ns.
     Waits { now: u64 },
-    /// By their first field.
+    /// First field of each line.
     Times { unit_ns: u64 },
 }
 
-/// The lines below the first one.
+/// Parser of the lines below the first line.
 pub(super) struct IoLog {
     clock: Clock,
-    /// The number of each file that was met.
+    /// Number of each file seen so far.
     files: HashMap<Box<[u8]>, u32>,
 }
 
@@ -82,7 +82,7 @@ impl IoLog {
         }
     }
 
-    /// The number of the file whose name is next.
+    /// Returns the number of the file whose name comes next.
     fn file(&mut self, fields: &mut Fields<'_>) -> Parsed<u32> {
         fields.spaces();
         let before = fields.clone();
@@ -101,7 +101,7 @@ impl IoLog {
         Ok(number)
     }
 
-    /// The time of the line; in version 2, of the last `wait`.
+    /// Returns the time of the line; in version 2, of the last `wait`.
     fn time(&self, fields: &mut Fields<'_>) -> Parsed<u64> {
         match self.clock {
             Clock::Waits { now } => Ok(now),
@@ -115,7 +115,7 @@ impl IoLog {
         }
     }
 
-    /// Lets the requests that follow arrive later.
+    /// Delays the following requests.
     fn wait(&mut self, fields: &mut Fields<'_>) -> Parsed<()> {
         let Clock::Waits { now } = &mut self.clock else {
             return Err(fields.mismatch("no `wait`, which version 3 does not have"));
@@ -130,7 +130,7 @@ impl IoLog {
     }
 }
 
-/// What a line is about.
+/// Action of a line.
 enum Action {
     File,
     Wait,
@@ -163,7 +163,7 @@ impl LineParser for IoLog {
         match action(&mut fields)? {
             Action::File => Ok(None),
             Action::Wait => self.wait(&mut fields).map(|()| None),
-            // Its offset and length, if there are any, say nothing.
+            // The offset and length of a flush, if present, have no meaning.
             Action::Request(Operation::Flush) => Ok(Some(Row {
                 device,
                 ..Row::new(arrival, Operation::Flush, 0, 0)
@@ -179,7 +179,7 @@ impl LineParser for IoLog {
     }
 }
 
-/// Offset and length, to the end of the line.
+/// Parses offset and length, to the end of the line.
 fn extent(fields: &mut Fields<'_>) -> Parsed<(u64, u64)> {
     fields.separator_of_spaces()?;
     let offset = fields.integer("an offset in bytes")?;
@@ -191,7 +191,7 @@ fn extent(fields: &mut Fields<'_>) -> Parsed<(u64, u64)> {
     Ok(extent)
 }
 
-/// The first line of a log of version 3, which `input` must begin with.
+/// Reads the first line of a log of version 3. Any other first line is a fault.
 pub(super) fn version_3(input: &mut Input<'_>) -> Result<(), Fault> {
     let first = input.line()?.unwrap_or_default().trim_ascii_end();
     if first == VERSION_3 {

@@ -1,9 +1,9 @@
-//! fio's logs of latencies and rates, one row a request: `write_lat_log`,
-//! `write_bw_log` and `write_iops_log`.
+//! fio's logs of latencies and rates, one row for each request: `write_lat_log`, `write_bw_log` and
+//! `write_iops_log`.
 //!
-//! Which quantity a log holds stands only in its name (`job_clat.1.log`). Times
-//! are in whole ms and taken when the row is written: at completion, of
-//! submission latencies at issue. Offsets are there with `log_offset=1` only.
+//! Only the name of a log (`job_clat.1.log`) tells which quantity it holds. Times are in whole ms
+//! and are taken when the row is written: at completion, or at issue for submission latencies.
+//! Offsets exist only with `log_offset=1`.
 
 use super::{Confidence, Counted, Format, Head};
 use crate::Place;
@@ -26,11 +26,11 @@ pub(super) const FORMAT: Format = Format {
 };
 
 const MILLISECOND_NS: u64 = 1_000_000;
-/// Bytes of the log that show its columns.
+/// Number of bytes examined to find the columns.
 const HEAD_BYTES: usize = 64 * 1024;
 const REMEDY: &str = "run fio with log_offset=1 beside write_lat_log, or with write_iolog";
 
-/// The quantity that a log holds.
+/// Quantity in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Value {
     Total,
@@ -40,7 +40,7 @@ enum Value {
 }
 
 impl Value {
-    /// Told by the name of the log.
+    /// Returns the quantity, from the name of the log.
     fn of(name: &str) -> Value {
         let values = [
             ("_slat", Value::Submission),
@@ -61,11 +61,11 @@ struct Sample {
     value: u64,
     operation: Operation,
     bytes: u64,
-    /// The columns behind the block size.
+    /// Columns behind the block size.
     further: [Option<u64>; 2],
 }
 
-/// `time, value, direction, block size` and what follows.
+/// Parses `time, value, direction, block size` and the following columns.
 fn sample(line: &[u8]) -> Parsed<Sample> {
     let mut fields = Fields::new(line);
     fields.spaces();
@@ -94,7 +94,7 @@ fn sample(line: &[u8]) -> Parsed<Sample> {
         separator(&mut fields)?;
         *column = Some(number(&mut fields)?);
     }
-    // Later versions append columns, such as the time of issue.
+    // Further columns are ignored: later versions append columns, such as the time of issue.
     Ok(Sample {
         time_ns,
         value,
@@ -104,13 +104,14 @@ fn sample(line: &[u8]) -> Parsed<Sample> {
     })
 }
 
-/// fio writes a space behind each comma, which tells its logs from others'.
+/// Skips a comma and a space. fio writes a space behind each comma, which tells its logs from
+/// others.
 fn separator(fields: &mut Fields<'_>) -> Parsed<()> {
     fields.byte(b',')?;
     fields.separator_of_spaces()
 }
 
-/// An offset, or a priority, which may be hexadecimal (then 0 stands for it).
+/// Parses an offset or a priority. A hexadecimal priority is returned as 0.
 fn number(fields: &mut Fields<'_>) -> Parsed<u64> {
     if fields.rest().starts_with(b"0x") {
         fields.until(b',');
@@ -151,8 +152,8 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
             expected,
         ));
     }
-    // Six columns have an offset. Of five the last is an offset before fio 3.20
-    // or so, and a priority (at most 1 in those versions) since.
+    // Logs with six columns have an offset. With five columns, the last is an offset before fio
+    // 3.20 or so, and a priority (at most 1 in those versions) since then.
     let has_offsets = samples.iter().any(|sample| {
         sample.further[1].is_some() || sample.further[0].is_some_and(|number| number > 1)
     });
@@ -202,7 +203,7 @@ impl Parser for Log {
 struct FioLog {
     value: Value,
     has_offsets: bool,
-    /// Rows of size 0 are taken, to recognise logs of averages.
+    /// True to accept rows of size 0, which is needed to recognise logs of averages.
     any_size: bool,
 }
 
@@ -218,7 +219,7 @@ impl LineParser for FioLog {
         let bytes = sample.bytes.max(u64::from(self.any_size));
         let (start, sectors) = byte_range(&end, offset, bytes)?;
         let (now, value) = (sample.time_ns, sample.value);
-        // The clock's whole ms may be less than the latency.
+        // The clock has whole ms, so the time may be less than the latency.
         let arrival = if self.value == Value::Rate {
             now
         } else {

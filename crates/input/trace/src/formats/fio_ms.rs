@@ -1,8 +1,7 @@
-//! fio's I/O logs of version 3 with times in ms, as fio wrote them at first.
+//! fio's I/O logs of version 3 with times in ms, as written by early versions.
 //!
-//! Nothing in a log tells ms from us, so this format is never recognised: it has
-//! to be said by name. The length of the run tells which it is: its last time is
-//! the run's length.
+//! Nothing in a log distinguishes ms from us, so this format is never recognised. It must be given
+//! by name. The length of the run shows the unit, because the last time is the length of the run.
 
 use super::fio::{Clock, IoLog, version_3};
 use super::{Confidence, Counted, Format};

@@ -1,7 +1,7 @@
-//! The traces of Florida International University (SNIA IOTTA 390 and others):
-//! home folders, mail and web servers, with a digest of each block's contents.
+//! Traces of Florida International University (SNIA IOTTA 390 and others): home folders, mail and
+//! web servers, with a digest of each block's contents.
 //!
-//! Recognised by rows of at least eight words, the sixth one `R` or `W`.
+//! The format is recognised by rows of at least eight words, with `R` or `W` in the sixth.
 
 use super::spc1::letter;
 use super::{Confidence, Counted, Format, Head};

@@ -1,8 +1,8 @@
-//! The CSV files of hfplayer, the Hitachi block trace player.
+//! CSV files of hfplayer, the Hitachi block trace player.
 //!
-//! The first line that is not empty names the columns, each with its type behind
-//! a dot, and may begin with `#`. A file is recognised by the names that are
-//! needed; the order does not matter and further columns are ignored.
+//! The first non-empty line names the columns, each with its type behind a dot. The line may begin
+//! with `#`. A file is recognised by the names of the required columns. Their order does not
+//! matter, and further columns are ignored.
 
 use super::{Confidence, Counted, Format, Head, bad_header};
 use crate::fault::Fault;
@@ -21,7 +21,7 @@ pub(super) const FORMAT: Format = Format {
     open,
 };
 
-/// What a column holds.
+/// Content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Arrival,
@@ -33,7 +33,7 @@ enum Column {
     Other,
 }
 
-/// The columns without which there is no request.
+/// Required columns.
 const NEEDED: [Column; 4] = [
     Column::Arrival,
     Column::Command,
@@ -41,7 +41,8 @@ const NEEDED: [Column; 4] = [
     Column::Sectors,
 ];
 
-/// The columns that a header names, if they are enough and none of them twice.
+/// Returns the columns named by a header. Returns `None` if a required column is missing or a
+/// column occurs twice.
 fn columns_of(header: &[u8]) -> Option<Vec<Column>> {
     let names = header.trim_ascii();
     let names = names.strip_prefix(b"#").unwrap_or(names);
@@ -129,7 +130,7 @@ impl LineParser for HfPlayer {
     }
 }
 
-/// `RD_...` or `WR_...`.
+/// Parses `RD_...` or `WR_...`.
 fn command(fields: &mut Fields<'_>) -> Result<Operation, Box<Mismatch>> {
     let before = fields.clone();
     match fields.until(b',') {

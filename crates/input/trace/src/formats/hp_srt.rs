@@ -1,9 +1,9 @@
-//! HP SRT: the traces that Hewlett-Packard Laboratories took of HP-UX systems
-//! (cello, snake, hplajw; 1992 to 1999), as used by DiskSim.
+//! HP SRT: traces of HP-UX systems by Hewlett-Packard Laboratories (cello, snake, hplajw; 1992 to
+//! 1999), as used by DiskSim.
 //!
-//! A text header that begins with `$$TR_IOREC` (which the format is recognised
-//! by) and ends with the byte 0x0c, then records of big-endian 32-bit words. The
-//! header tells each disk's sector size, in which block numbers are counted.
+//! The file begins with a text header. The format is recognised by its first word, `$$TR_IOREC`.
+//! The header ends with the byte 0x0c. Records of big-endian 32-bit words follow. Block numbers
+//! count in sectors of the size that the header gives for each disk.
 
 use super::{Confidence, Counted, Format, Head};
 use crate::Place;
@@ -27,17 +27,17 @@ pub(super) const FORMAT: Format = Format {
 };
 
 const MAGIC: &[u8] = b"$$TR_IOREC";
-/// Ends the header.
+/// Last byte of the header.
 const HEADER_END: u8 = 0x0c;
-/// A longer header is none.
+/// Largest size of a header.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
-/// The words that every record begins with: size and type.
+/// Bytes of the words at the beginning of every record: size and type.
 const BEGIN_BYTES: usize = 8;
-/// The words that are used of a request's record.
+/// Used bytes of a request's record.
 const REQUEST_BYTES: usize = 48;
-/// A longer record is none.
+/// Largest size of a record.
 const RECORD_BYTES_MAX: usize = 4096;
-/// The type of a request's record.
+/// Type of a request's record.
 const REQUEST: u32 = 1;
 const SECOND_NS: u64 = 1_000_000_000;
 const MICROSECOND_NS: u64 = 1000;
@@ -81,8 +81,8 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
     Ok(Box::new(HpSrt { sector_bytes }))
 }
 
-/// The sector size in bytes of each disk that the header describes, by number.
-/// A disk is `number -> { ... }` within `disks = { ... }`.
+/// Returns the sector size in bytes of each disk in the header, by number. A disk is `number -> {
+/// ... }` within `disks = { ... }`.
 fn sector_sizes(header: &[u8]) -> BTreeMap<u32, u64> {
     let mut sizes = BTreeMap::new();
     let (mut depth, mut disk) = (0i32, None);
@@ -108,7 +108,7 @@ fn sector_sizes(header: &[u8]) -> BTreeMap<u32, u64> {
     sizes
 }
 
-/// `line` up to its first quotation mark: texts may hold braces.
+/// Returns `line` up to its first quotation mark, because quoted texts may contain braces.
 fn unquoted(line: &[u8]) -> &[u8] {
     let end = memchr::memchr(b'"', line).unwrap_or(line.len());
     &line[..end]
@@ -119,7 +119,7 @@ fn number(word: &[u8]) -> Option<u32> {
 }
 
 struct HpSrt {
-    /// By disk.
+    /// Sector size in bytes, by disk.
     sector_bytes: BTreeMap<u32, u64>,
 }
 
@@ -149,8 +149,8 @@ impl Parser for HpSrt {
     }
 }
 
-/// The bytes of the record that begins with `begin`. Where its size cannot be,
-/// nobody knows where the next record begins.
+/// Returns the length in bytes of the record that begins with `begin`. An impossible size is a
+/// fault that ends the reading, because the beginning of the next record is unknown.
 fn record_bytes(begin: &[u8], place: u64) -> Result<usize, Fault> {
     let length = word(begin, 0) as usize;
     let least = if word(begin, 1) & 0xffff == REQUEST {
@@ -175,7 +175,7 @@ fn word(record: &[u8], index: usize) -> u32 {
 }
 
 impl HpSrt {
-    /// The request of a whole record.
+    /// Parses the request of a whole record.
     fn row(&self, record: &[u8], place: u64) -> Result<Row, Fault> {
         let damaged =
             |found: String, expected: &str| Fault::row(Place::Byte(place), found, expected);

@@ -1,4 +1,4 @@
-//! The ASCII format of MQSim and SSDSim.
+//! ASCII format of MQSim and SSDSim.
 
 use super::disksim::place;
 use super::{Confidence, Counted, Format, Head};

@@ -1,4 +1,4 @@
-//! fullstroke's own format: a Parquet table, one row a request.
+//! fullstroke's own format: a Parquet table with one row for each request.
 
 use super::{Confidence, Counted, Format, Head};
 use crate::Place;
@@ -22,15 +22,15 @@ pub(super) const FORMAT: Format = Format {
     open: |input| Ok(Box::new(Native::open(input)?)),
 };
 
-/// The note in the footer that names the schema.
+/// Key in the footer with the name of the schema.
 const SCHEMA_KEY: &str = "schema";
 const SCHEMA_NAME: &str = "fullstroke-trace";
-/// The note in the footer that counts the schema's changes.
+/// Key in the footer with the version of the schema.
 const VERSION_KEY: &str = "schema_version";
 const VERSION: &str = "1";
-/// What every Parquet file begins with.
+/// First bytes of every Parquet file.
 const PARQUET_MAGIC: &[u8] = b"PAR1";
-/// Rows of the table that are in memory at a time.
+/// Number of rows of the table that are in memory at a time.
 const BATCH_ROWS: usize = 1024;
 
 /// The table's columns, in the order of [`schema`].
@@ -46,7 +46,7 @@ pub mod column {
     pub const COMPLETED: usize = 7;
 }
 
-/// The native format's table, as documented in `docs/traces.md`.
+/// Returns the schema of the native format, as documented in `docs/traces.md`.
 pub fn schema() -> Schema {
     Schema::new()
         .column("arrival_ns", ColumnType::U64)
@@ -71,7 +71,7 @@ fn detect(head: &Head<'_>) -> Confidence {
 
 struct Native {
     table: TableReader,
-    /// Rows that were read from the table but not asked for yet.
+    /// Rows read from the table but not requested yet.
     ready: VecDeque<Result<Row, Fault>>,
     rows_read: u64,
 }
@@ -97,7 +97,7 @@ impl Native {
         })
     }
 
-    /// Reads further rows of the table; `false` at its end.
+    /// Reads more rows of the table. Returns `false` at its end.
     fn refill(&mut self) -> Result<bool, Fault> {
         let Some(batch) = self.table.next_batch(BATCH_ROWS).map_err(Fault::Table)? else {
             return Ok(false);
@@ -130,7 +130,7 @@ impl Parser for Native {
     }
 }
 
-/// A table is read from its end: where that is not possible, from a copy.
+/// Opens the table. A table is read from its end, so an input without seeks is copied first.
 fn open_table(input: &mut Input<'_>) -> Result<TableReader, Fault> {
     let seekable = |path: &&Path| path.is_file();
     if let Some(path) = input.plain_path().filter(seekable) {
@@ -141,7 +141,7 @@ fn open_table(input: &mut Input<'_>) -> Result<TableReader, Fault> {
     TableReader::from_file(&name, copy, &schema()).map_err(Fault::Table)
 }
 
-/// The rest of `input` in a file without a name, which goes when it is closed.
+/// Copies the rest of `input` to an unnamed file. The file disappears when it is closed.
 fn spooled(input: &mut Input<'_>) -> io::Result<File> {
     let mut copy = tempfile::tempfile()?;
     io::copy(input, &mut copy)?;

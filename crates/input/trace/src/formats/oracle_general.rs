@@ -1,13 +1,12 @@
-//! libCacheSim's oracleGeneral: what was used, when, and when it will be next.
+//! libCacheSim's oracleGeneral: objects with the times of their uses and of their next uses.
 //!
-//! The format knows neither operations nor addresses, only numbers of objects:
-//! each request is given as a read of the sectors from the object's number on.
-//! That is right where the trace was made of block numbers; only studies of
-//! addresses can use it.
+//! The format has neither operations nor addresses, only numbers of objects. Each request becomes a
+//! read of the sectors from the object's number on. This is correct only if the trace was made from
+//! block numbers. Even then the trace suits only studies of addresses.
 //!
-//! There is no magic number. A file may be in this format if its first records
-//! are in order of time and each object's next access lies in the future; a
-//! name with `oracleGeneral` in it makes that likely.
+//! There is no magic number. A file may be in this format if its first records are in order of time
+//! and each object's next use lies in the future. A name with `oracleGeneral` makes the format
+//! likely.
 
 use super::{Confidence, Counted, Format, Head};
 use crate::Place;
@@ -29,11 +28,11 @@ pub(super) const FORMAT: Format = Format {
 
 const RECORD_BYTES: usize = 24;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Sectors in 2^64 bytes; a higher number is a digest of a name, no address.
+/// Number of sectors in 2^64 bytes. A larger object number is a digest of a name, not an address.
 const OBJECTS: u64 = 1 << 55;
-/// Records that are looked at to recognise the format.
+/// Number of records examined to recognise the format.
 const RECORDS_DETECTED: usize = 256;
-/// No request of the formats that are turned into this one is larger.
+/// Largest request in the formats converted to this one.
 const SIZE_DETECTED_MAX: u32 = 1 << 30;
 
 /// One use of an object.
@@ -45,7 +44,7 @@ struct Access {
 }
 
 impl Access {
-    /// In a whole record.
+    /// Parses a whole record.
     fn of(record: &[u8]) -> Access {
         let number = |at: usize, count: usize| {
             record[at..at + count]
@@ -68,7 +67,7 @@ fn detect(head: &Head<'_>) -> Confidence {
     for record in head.bytes.chunks_exact(RECORD_BYTES).take(RECORDS_DETECTED) {
         let access = Access::of(record);
         let sized = (1..=SIZE_DETECTED_MAX).contains(&access.size);
-        // -1 and -2 stand for never.
+        // -1 and -2 mean never.
         let ahead = access.next > count || (-2..0).contains(&access.next);
         if !sized || !ahead || access.seconds < last {
             return Confidence::No;

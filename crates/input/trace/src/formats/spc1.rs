@@ -1,5 +1,5 @@
-//! SPC-1 ASCII, the Storage Performance Council's trace file (revision 1.0.1),
-//! as used for the UMass financial and web-search traces.
+//! SPC-1 ASCII, the Storage Performance Council's trace format (revision 1.0.1), as used for the
+//! UMass financial and web-search traces.
 
 use super::{Confidence, Counted, Format, Head};
 use crate::fields::{Fields, Parsed};
@@ -52,7 +52,7 @@ impl LineParser for Spc1 {
     }
 }
 
-/// `R`, `r`, `W` or `w`.
+/// Parses `R`, `r`, `W` or `w`.
 #[inline]
 pub(super) fn letter(fields: &mut Fields<'_>) -> Parsed<Operation> {
     let operation = match fields.peek() {

@@ -1,7 +1,7 @@
 //! The SYSTOR '17 traces (SNIA IOTTA 4964): a virtual desktop infrastructure.
 //!
-//! Recognised by rows of six fields separated by commas, the third one `R` or
-//! `W`; the second, a response time, may be empty.
+//! The format is recognised by rows of six comma-separated fields, with `R` or `W` in the third.
+//! The second field, a response time, may be empty.
 
 use super::spc1::letter;
 use super::{Confidence, Counted, Format, Head};

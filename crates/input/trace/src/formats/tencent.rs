@@ -1,7 +1,7 @@
-//! The block traces of Tencent Cloud Block Storage (2018, SNIA IOTTA 27917).
+//! Block traces of Tencent Cloud Block Storage (2018, SNIA IOTTA 27917).
 //!
-//! Recognised by rows of five whole numbers separated by commas, the fourth one
-//! 0 or 1.
+//! The format is recognised by rows of five comma-separated whole numbers, of which the fourth is 0
+//! or 1.
 
 use super::{Confidence, Counted, Format, Head};
 use crate::fields::{Fields, Parsed};

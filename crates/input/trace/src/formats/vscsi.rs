@@ -1,8 +1,7 @@
-//! The binary files of VMware's vscsiStats, as in the CloudPhysics traces.
+//! Binary files of VMware's vscsiStats, as in the CloudPhysics traces.
 //!
-//! Versions 1 (32 bytes a record) and 2 (40 bytes), little-endian. There is no
-//! magic number: a file is recognised by the version and by commands of SCSI in
-//! its first records.
+//! Versions 1 (32 bytes a record) and 2 (40 bytes) exist, both little-endian. There is no magic
+//! number. A file is recognised by the version and by SCSI commands in its first records.
 
 use super::{Confidence, Counted, Format, Head};
 use crate::Place;
@@ -25,17 +24,17 @@ pub(super) const FORMAT: Format = Format {
 };
 
 const MICROSECOND_NS: u64 = 1000;
-/// Records that are looked at to recognise the format.
+/// Number of records examined to recognise the format.
 const RECORDS_DETECTED: usize = 64;
 
-/// How a record is laid out.
+/// Layout of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     One,
     Two,
 }
 
-/// What of a record is used.
+/// Used fields of a record.
 struct Fields {
     command: u16,
     version: u16,
@@ -53,7 +52,7 @@ impl Version {
         }
     }
 
-    /// The high byte of the version field.
+    /// Returns the high byte of the version field.
     fn number(self) -> u16 {
         match self {
             Version::One => 1,
@@ -61,7 +60,7 @@ impl Version {
         }
     }
 
-    /// Of the file that begins with `bytes`.
+    /// Returns the version of a file beginning with `bytes`.
     fn of(bytes: &[u8]) -> Option<Version> {
         [Version::One, Version::Two].into_iter().find(|version| {
             let first = bytes
@@ -75,7 +74,7 @@ impl Version {
         fields.version >> 8 == self.number() && is_command(fields.command)
     }
 
-    /// The fields of a whole record.
+    /// Parses the fields of a whole record.
     fn fields(self, record: &[u8]) -> Fields {
         match self {
             Version::One => Fields {
@@ -110,12 +109,12 @@ fn u64_at(record: &[u8], at: usize) -> u64 {
     u64::from(u32_at(record, at)) | u64::from(u32_at(record, at + 4)) << 32
 }
 
-/// Whether a disk can be sent this: an operation code of one byte.
+/// Returns true if `command` can be sent to a disk: an operation code of one byte.
 fn is_command(command: u16) -> bool {
     command <= 0xff
 }
 
-/// What a SCSI command asks; `None` if it neither moves data nor flushes.
+/// Returns the operation of a SCSI command; `None` if the command neither moves data nor flushes.
 fn operation_of(command: u16) -> Option<Operation> {
     match command {
         // READ (6), (10), (12), (16).
@@ -184,7 +183,7 @@ impl Parser for Vscsi {
 }
 
 impl Vscsi {
-    /// The request of the record at `place`; `None` if it is none.
+    /// Returns the request of the record at `place`; `None` if the record is not a request.
     fn row(&self, fields: &Fields, place: u64) -> Result<Option<Row>, Fault> {
         let damaged =
             |found: String, expected: &str| Err(Fault::row(Place::Byte(place), found, expected));

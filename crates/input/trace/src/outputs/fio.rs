@@ -20,9 +20,9 @@ const NANOS_PER_MICRO: u64 = 1_000;
 
 struct Fio {
     file: TextFile,
-    /// Devices whose file was opened.
+    /// Devices whose file has been opened in the log.
     devices: BTreeSet<u32>,
-    /// The latest time, in us.
+    /// Latest time so far, in us.
     now: u64,
 }
 

@@ -16,7 +16,7 @@ pub(super) const OUTPUT: Output = Output {
 };
 
 const TICK_NS: u64 = 100;
-/// FILETIME (100 ns since 1601) of 1 January 1970.
+/// 1 January 1970 as FILETIME (100 ns since 1601).
 const BEGINNING_TICKS: u64 = 116_444_736_000_000_000;
 
 struct Msr(TextFile);
@@ -29,7 +29,7 @@ impl RecordWriter for Msr {
             _ => return Ok(false),
         };
         let timestamp = BEGINNING_TICKS + record.arrival.as_nanos() / TICK_NS;
-        // 0 would mean that the response is not known.
+        // At least one tick, because 0 would mean that the response time is unknown.
         let response = record
             .response()
             .map_or(0, |response| (response.as_nanos() / TICK_NS).max(1));

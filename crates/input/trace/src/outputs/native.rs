@@ -18,8 +18,8 @@ pub(super) const OUTPUT: Output = Output {
 
 struct Native(TableWriter);
 
-/// Names that would make the table something else than Parquet, or pack what is
-/// packed already, are refused.
+/// Creates the table. Refuses names that would select another format than Parquet, and names of a
+/// packing, because Parquet is packed already.
 fn create(path: &Path) -> Result<TableWriter, TraceError> {
     let name = path.to_string_lossy().to_ascii_lowercase();
     if name.ends_with(".csv") || PACKINGS.iter().any(|ending| name.ends_with(ending)) {

@@ -1,4 +1,4 @@
-//! Files of text, packed as their name says, that appear whole or not at all.
+//! Text files, packed according to their name, that appear whole or not at all.
 
 use crate::TraceError;
 use flate2::Compression;
@@ -10,17 +10,17 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// zstd's own default.
+/// Default level of zstd.
 #[cfg(feature = "compression")]
 const ZSTD_LEVEL: i32 = 3;
-/// xz's own default.
+/// Default level of xz.
 #[cfg(feature = "compression")]
 const XZ_LEVEL: u32 = 6;
 
-/// What names of packed files end in.
+/// Extensions of packed files.
 pub(crate) const PACKINGS: &[&str] = &[".gz", ".zst", ".xz"];
 
-/// A file of text under construction.
+/// A text file under construction.
 pub(super) struct TextFile {
     path: PathBuf,
     packer: Packer,
@@ -37,7 +37,7 @@ enum Packer {
 }
 
 impl TextFile {
-    /// Begins the file that is to stand at `path`.
+    /// Begins the file for `path`.
     pub(super) fn create(path: &Path) -> Result<TextFile, TraceError> {
         let file = AtomicFile::create(path)?;
         let packer = Packer::new(path, file).map_err(|source| failed(path, source))?;
@@ -48,7 +48,7 @@ impl TextFile {
         })
     }
 
-    /// Writes one line; its end is added.
+    /// Writes one line and its line end.
     pub(super) fn line(&mut self, text: fmt::Arguments<'_>) -> Result<(), TraceError> {
         self.line.clear();
         let TextFile { path, packer, line } = self;
@@ -60,7 +60,7 @@ impl TextFile {
             .map_err(|source| failed(path, source))
     }
 
-    /// Puts the file in its place.
+    /// Moves the complete file to its place.
     pub(super) fn finish(self) -> Result<(), TraceError> {
         let file = self
             .packer

@@ -1,4 +1,4 @@
-//! Parsing on a thread of its own, ahead of whoever uses the rows.
+//! Parser on its own thread, ahead of the consumer of its rows.
 
 use super::ROWS_AT_ONCE;
 use crate::fault::Fault;
@@ -7,32 +7,31 @@ use crate::row::{Parser, Row};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// Batches that wait to be used: enough that neither side waits long for the
-/// other, and some 2 MB.
+/// Number of batches that wait for the consumer: enough that neither side waits long for the other,
+/// and about 2 MB.
 const BATCHES_MAX: usize = 4;
-/// Rows of a batch.
+/// Number of rows in a batch.
 const BATCH_ROWS: usize = 8 * ROWS_AT_ONCE;
 
 type Both = (Input<'static>, Box<dyn Parser>);
 
-/// What one call of the parser gave.
+/// Result of one call of the parser.
 struct Batch {
     rows: Vec<Row>,
     outcome: Result<bool, Fault>,
 }
 
-/// A parser at work on another thread.
+/// A parser that runs on another thread.
 struct Ahead {
     batches: Receiver<Batch>,
-    /// Emptied batches go back, so that their memory is used again.
+    /// Returns emptied batches to the parser, so that it can reuse their memory.
     spent: Sender<Vec<Row>>,
     thread: JoinHandle<Both>,
 }
 
-/// Where rows come from: a parser that is called when rows are wanted, or one
-/// that runs ahead.
+/// Source of rows: a parser called on demand, or a parser running ahead.
 pub(super) struct Rows {
-    /// `None` while it runs ahead.
+    /// The parser; `None` while it runs ahead.
     here: Option<Box<Both>>,
     ahead: Option<Ahead>,
 }
@@ -45,15 +44,15 @@ impl Rows {
         }
     }
 
-    /// Replaces `rows` by the next ones; `false` at the end.
+    /// Replaces `rows` by the next rows. Returns `false` at the end.
     pub(super) fn read(&mut self, rows: &mut Vec<Row>) -> Result<bool, Fault> {
         if let Some(ahead) = &self.ahead {
             let Ok(batch) = ahead.batches.recv() else {
-                // It ended, in a panic perhaps, which goes on here.
+                // The thread has ended, perhaps in a panic. `stop` continues the panic here.
                 self.stop();
                 return Ok(false);
             };
-            // Where the parser has ended nobody takes it.
+            // If the parser has ended, nobody receives the batch; this is no error.
             let _ = ahead.spent.send(std::mem::replace(rows, batch.rows));
             return batch.outcome;
         }
@@ -64,7 +63,7 @@ impl Rows {
         }
     }
 
-    /// From now on the parser runs ahead, if there is a processor for it.
+    /// Starts the thread, if the machine has more than one processor.
     pub(super) fn run_ahead(&mut self) {
         if thread::available_parallelism().is_ok_and(|processors| processors.get() > 1)
             && let Some(both) = self.here.take()
@@ -80,7 +79,7 @@ impl Rows {
         }
     }
 
-    /// Brings the parser back. What it read ahead is lost.
+    /// Ends the thread and takes the parser back. Rows read ahead are lost.
     pub(super) fn stop(&mut self) {
         let Some(Ahead {
             batches,
@@ -97,13 +96,13 @@ impl Rows {
         }
     }
 
-    /// The parser, unless it runs ahead.
+    /// Returns the parser, unless it runs ahead.
     pub(super) fn parser(&self) -> Option<&dyn Parser> {
         self.here.as_ref().map(|both| &*both.1)
     }
 }
 
-/// Parses until the end, an error that ends all, or until nobody wants more.
+/// Parses until the end, until a fatal error, or until the consumer is gone.
 fn parse(both: Both, batches: &SyncSender<Batch>, emptied: &Receiver<Vec<Row>>) -> Both {
     let (mut input, mut parser) = both;
     loop {

@@ -1,4 +1,4 @@
-//! Counting and adding up, request by request.
+//! Statistics of requests, updated with each request.
 
 use super::recent::Recent;
 use super::spread::Spread;
@@ -12,13 +12,13 @@ use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// Devices that are told apart.
+/// Largest number of devices with separate statistics.
 const DEVICES_MAX: usize = 1024;
-/// Requests in flight that are kept track of.
+/// Largest number of tracked requests in flight.
 const IN_FLIGHT_MAX: usize = 1 << 16;
 const BYTES_PER_KIB: f64 = 1024.0;
 
-/// What is known of the requests of one operation.
+/// Statistics of the requests of one operation.
 #[derive(Default)]
 struct OperationCollector {
     requests: u64,
@@ -27,22 +27,22 @@ struct OperationCollector {
     responses: Spread,
 }
 
-/// One device's recent past.
+/// Recent past of one device.
 #[derive(Default)]
 struct Device {
     requests: u64,
     ends: Recent,
 }
 
-/// What is known of the requests so far.
+/// Statistics of the requests so far.
 pub(super) struct Collector {
     requests: u64,
     operations: [OperationCollector; Operation::ALL.len()],
     devices: Vec<Device>,
-    /// Where each device is in `devices`.
+    /// Index of each device in `devices`.
     numbers: BTreeMap<u32, usize>,
-    /// The device of the latest request and where it is: most often the next
-    /// one's too.
+    /// Device of the latest request with its index. A shortcut, because the next request most often
+    /// has the same device.
     latest: Option<(u32, usize)>,
     first_arrival: Option<Time>,
     last_arrival: Time,
@@ -54,7 +54,7 @@ pub(super) struct Collector {
     interarrivals: Spread,
     services: Spread,
     depths: Spread,
-    /// Completions that lie ahead, earliest first.
+    /// Future completions, earliest first.
     in_flight: BinaryHeap<Reverse<Time>>,
 }
 
@@ -121,7 +121,7 @@ impl Collector {
         }
     }
 
-    /// Whether the request goes on where an earlier one of its device ended.
+    /// Counts whether the request continues an earlier request of its device.
     #[inline]
     fn add_place(&mut self, record: &Record) {
         let known = match self.latest {
@@ -139,7 +139,7 @@ impl Collector {
         }
     }
 
-    /// The place of a device, which may be new; `None` if there are too many.
+    /// Returns the index of a device, and adds a new device. Returns `None` if there are too many.
     fn find_device(&mut self, number: u32) -> Option<usize> {
         let place = match self.numbers.get(&number) {
             Some(&place) => place,
@@ -194,7 +194,7 @@ impl Collector {
         }
     }
 
-    /// The sizes and the responses of all operations.
+    /// Returns the sizes and the responses of all operations together.
     fn joined(&mut self) -> (Spread, Spread) {
         let (mut sizes, mut responses) = (Spread::default(), Spread::default());
         for operation in &mut self.operations {
@@ -253,7 +253,7 @@ impl Collector {
     }
 }
 
-/// Those that occur, of `requests` in all.
+/// Returns the summaries of the occurring operations, of `requests` in all.
 fn operations(
     collectors: &mut [OperationCollector; Operation::ALL.len()],
     requests: u64,

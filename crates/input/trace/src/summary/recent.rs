@@ -1,19 +1,19 @@
-//! Where the latest requests of a device ended.
+//! End sectors of the latest requests of a device.
 
-/// Requests whose ends a request may continue.
+/// Number of latest requests that a request may continue.
 const STREAMS: usize = 32;
-/// Counters of the filter.
+/// Number of counters in the filter.
 const COUNTERS: usize = 256;
 
-/// The ends of a device's latest reads and writes.
+/// End sectors of a device's latest reads and writes.
 #[derive(Clone)]
 pub(super) struct Recent {
-    /// A ring; `next` is overwritten next.
+    /// Ring buffer; the entry at `next` is overwritten next.
     ends: [u64; STREAMS],
     next: usize,
     count: usize,
-    /// How many ends have each [`slot`]: most requests continue none, and are
-    /// told so by one look.
+    /// Number of ends in each [`slot`]. Most requests continue no other, and one look at the filter
+    /// shows this.
     filter: [u8; COUNTERS],
 }
 
@@ -29,8 +29,8 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// Whether a request that starts here goes on behind the latest one, and
-    /// whether it does behind any.
+    /// Returns two flags: true if a request that starts here continues the latest request, and true
+    /// if it continues any of the latest requests.
     #[inline]
     pub(super) fn continued(&self, start: u64) -> (bool, bool) {
         if self.filter[slot(start)] == 0 {
@@ -43,7 +43,7 @@ impl Recent {
         )
     }
 
-    /// Takes in where the latest request ended.
+    /// Adds the end of the latest request.
     #[inline]
     pub(super) fn push(&mut self, end: u64) {
         if self.count == STREAMS {

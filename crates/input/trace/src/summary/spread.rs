@@ -1,25 +1,24 @@
-//! The spread of one quantity's values, in memory that does not grow with their
-//! number.
+//! Distribution of one quantity, in memory of bounded size.
 
 use super::Distribution;
 
-/// Values that are taken in together: a loop over a few does not wait for one
-/// division after the other.
+/// Number of values processed together. In a loop over several values, the divisions do not wait
+/// for each other.
 const BATCH: usize = 64;
-/// Larger values than this (36 years in ns) count as it in percentiles.
+/// Largest value in percentiles (36 years in ns); larger values count as this.
 const VALUE_MAX: u64 = 1 << 60;
-/// Bits of a value that its bucket keeps: 1,024 to 2,047 in each power of two,
-/// which is right to three digits.
+/// Number of bits of a value kept by its bucket. Each power of two has 1,024 buckets, which gives
+/// three correct digits.
 const KEPT_BITS: u32 = 11;
-/// Buckets of each power of two above those that hold a single value.
+/// Number of buckets in each power of two above the buckets of a single value.
 const HALF: u64 = 1 << (KEPT_BITS - 1);
 
-/// Values of one quantity as they come.
+/// Values of one quantity.
 #[derive(Clone)]
 pub(super) struct Spread {
     pending: [u64; BATCH],
     pending_count: usize,
-    /// Values by [`bucket`].
+    /// Number of values by [`bucket`].
     counts: Vec<u64>,
     count: u64,
     sum: u128,
@@ -54,7 +53,7 @@ impl Spread {
         }
     }
 
-    /// Adds what is pending.
+    /// Processes the pending values.
     fn take_in(&mut self) {
         let number = std::mem::take(&mut self.pending_count);
         if number == 0 {
@@ -83,7 +82,7 @@ impl Spread {
         }
     }
 
-    /// Joins the values of `other` to these.
+    /// Adds the values of `other`.
     pub(super) fn join(&mut self, other: &mut Spread) {
         self.take_in();
         other.take_in();
@@ -101,8 +100,8 @@ impl Spread {
             .for_each(|(count, more)| *count += more);
     }
 
-    /// Adds the moments of further values. Two sets' squares are joined as
-    /// T. Chan, G. Golub and R. LeVeque do (COMPSTAT 1982, formula 2.1).
+    /// Adds the moments of further values. The squares of two sets are combined as in T. Chan, G.
+    /// Golub and R. LeVeque (COMPSTAT 1982, formula 2.1).
     fn widen(&mut self, count: u64, sum: u128, squares: f64) {
         let (before, number) = (self.count as f64, count as f64);
         let apart = sum as f64 / number - self.mean();
@@ -119,7 +118,7 @@ impl Spread {
         }
     }
 
-    /// `None` if there was no value; else all figures times `unit`.
+    /// Returns all figures times `unit`; `None` without values.
     pub(super) fn distribution(&mut self, unit: f64) -> Option<Distribution> {
         self.take_in();
         if self.count == 0 {
@@ -138,7 +137,7 @@ impl Spread {
         })
     }
 
-    /// The greatest value of the bucket below whose end `share` of all are.
+    /// Returns the greatest value of the bucket at which the cumulative share reaches `share`.
     fn quantile(&self, share: f64) -> u64 {
         let wanted = ((self.count as f64 * share).ceil() as u64).max(1);
         let mut seen = 0;
@@ -150,8 +149,9 @@ impl Spread {
     }
 }
 
-/// Values below 2,048 have a bucket each; above, all with the same highest 11
-/// bits share one (as in G. Tene's HdrHistogram with three significant digits).
+/// Returns the bucket of a value. Values below 2,048 have a bucket each. Larger values with the
+/// same highest 11 bits share a bucket (as in G. Tene's HdrHistogram with three significant
+/// digits).
 #[inline]
 fn bucket(value: u64) -> usize {
     let value = value.min(VALUE_MAX);
@@ -159,7 +159,7 @@ fn bucket(value: u64) -> usize {
     (u64::from(shift) * HALF + (value >> shift)) as usize
 }
 
-/// The greatest value of a bucket.
+/// Returns the greatest value of a bucket.
 fn greatest(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     let shift = (bucket / HALF).saturating_sub(1);

@@ -10,8 +10,8 @@ fn summary(text: &str) -> Summary {
 
 #[test]
 fn rates_shares_and_depths_follow_their_definitions() {
-    // 1 ms apart (10,000 ticks); the first two overlap; the second goes on where
-    // the first ended, the fourth where the second did.
+    // Requests are 1 ms apart (10,000 ticks). The first two overlap. The second continues the
+    // first, the fourth continues the second.
     let summary = summary(
         "10000,h,0,Read,0,4096,15000\n20000,h,0,Read,4096,4096,5000\n\
          30000,h,0,Write,81920,8192,1000\n40000,h,0,Read,8192,4096,1000\n",

@@ -1,10 +1,10 @@
-//! No bytes, however damaged, make a reader panic, hang or break its promises.
+//! Tests that no input bytes, however damaged, make a reader panic, hang or violate its contract.
 
 use fullstroke_trace::{FORMATS, Options, TraceReader};
 use proptest::prelude::*;
 use std::io::Cursor;
 
-/// A few good rows of the formats that are text.
+/// A few good rows of the text formats.
 const TEXTS: &[(&str, &str)] = &[
     (
         "msr",
@@ -62,8 +62,8 @@ const TEXTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The beginnings of the formats that are told by a magic number, so that more
-/// than their first check is reached.
+/// Beginnings of the formats with a magic number, so that the tests reach more than the first check
+/// of a format.
 const BEGINNINGS: &[(&str, &[u8])] = &[
     ("blktrace", b"\x07tae"),
     ("blktrace", b"\x65at\x08"),
@@ -122,9 +122,9 @@ fn text_formats_are_told_apart_by_their_rows() {
         let reader = TraceReader::open_read("made up", source, &Options::default());
         let found = reader.as_ref().map(|reader| reader.format().name).ok();
         let expected = match *format {
-            // Times in whole numbers could be those of disksim.
+            // Times in whole numbers could also be DiskSim's.
             "mqsim" => None,
-            // Nothing tells ms from us.
+            // Nothing distinguishes ms from us.
             "fio-ms" => Some("fio"),
             other => Some(other),
         };

@@ -1,4 +1,4 @@
-//! What is written in one format reads back as it was, up to the precision that
+//! Tests that a trace written in a format reads back unchanged, up to the precision that
 //! `docs/traces.md` states.
 
 use fullstroke_contract::{Extent, Operation};
@@ -9,7 +9,7 @@ use fullstroke_units::Time;
 use proptest::prelude::*;
 use std::path::Path;
 
-/// Lines of a native trace's content as fields.
+/// Generates the content of a native trace.
 fn records() -> impl Strategy<Value = Vec<Record>> {
     let operation = prop_oneof![
         Just(Operation::Read),
@@ -53,7 +53,7 @@ fn records() -> impl Strategy<Value = Vec<Record>> {
                 },
             )
             .collect();
-        // Every format can express the first one, at time 0.
+        // Every format can express the first request, a read at time 0.
         all[0].operation = Operation::Read;
         all[0].extent = Extent::new(1, 8);
         let first = all[0].arrival.as_nanos();
@@ -92,7 +92,7 @@ fn read(path: &Path, format: &str) -> Vec<Record> {
     head(&mut reader, usize::MAX).unwrap()
 }
 
-/// What the format keeps of `record`; `None` if it leaves it out.
+/// Returns the part of `record` that the format keeps; `None` if the format leaves the record out.
 fn kept(format: &str, record: &Record) -> Option<Record> {
     let cut = |time: Time, unit: u64| Time::from_nanos(time.as_nanos() / unit * unit);
     let left_out = matches!(record.operation, Operation::Flush | Operation::Discard);

@@ -1,4 +1,4 @@
-//! Whatever the bytes, reading ends, and with records or an error.
+//! Tests that reading of any bytes ends, with records or an error.
 
 use fullstroke_trace::{FORMATS, Options, TraceReader};
 use proptest::prelude::*;

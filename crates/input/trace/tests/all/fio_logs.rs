@@ -1,11 +1,11 @@
-//! What fio writes is read: logs of latencies and rates, and JSON reports. The
-//! tests that run fio are skipped, and say so, where it is not installed.
+//! Tests that fio's output can be read: logs of latencies and rates, and JSON reports. The tests
+//! that run fio are skipped with a message if fio is not installed.
 
 use fullstroke_trace::{FioReport, Options, Summary, TraceError, TraceReader};
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a small job in `folder` with further options; `false` without fio.
+/// Runs a small job in `folder` with further options. Returns `false` without fio.
 fn ran(folder: &Path, options: &[&str]) -> bool {
     let job = [
         "--name=job",
@@ -71,7 +71,7 @@ fn logs_with_offsets_are_traces() {
         let end = summary.addresses.unwrap().end_sector;
         assert!((9..=2048).contains(&end), "{name}: {summary}");
     }
-    // The log's latencies are those of the report.
+    // The latencies in the log are those of the report.
     let all = summary(&folder.path().join("log_lat.1.log"), true).unwrap();
     for direction in &report.jobs[0].directions {
         let of = all

@@ -1,4 +1,4 @@
-//! Traces of which a processor's events are missing say only what is true.
+//! Tests that results are true even if the events of a processor are missing.
 
 use fullstroke_trace::{Options, Summary, TraceReader};
 use std::fs;
@@ -10,7 +10,7 @@ const COMPLETE: u32 = 0x81_0008;
 const WRITE: u32 = 0x2_0000;
 const PROCESSORS: u64 = 4;
 
-/// A small generator of numbers, the same on every run (Knuth's MMIX).
+/// A small random generator that gives the same numbers on every run (Knuth's MMIX).
 struct Numbers(u64);
 
 impl Numbers {
@@ -23,7 +23,7 @@ impl Numbers {
     }
 }
 
-/// The files of a trace, one for each processor, while they are written.
+/// Files of a trace under construction, one for each processor.
 #[derive(Default)]
 struct Files {
     events: Vec<(u64, usize, u64, u32)>,
@@ -34,7 +34,7 @@ impl Files {
         self.events.push((time, processor as usize, sector, action));
     }
 
-    /// Writes the files of the processors, `lost` ones left out.
+    /// Writes the files of the processors, without the `lost` ones.
     fn write(mut self, folder: &Path, lost: &[usize]) {
         self.events.sort_by_key(|event| event.0);
         let mut files = vec![Vec::new(); PROCESSORS as usize];
@@ -60,10 +60,10 @@ impl Files {
     }
 }
 
-/// A disk under a file system: 3 ms each on average, every tenth request to one
-/// of sixteen places of a journal, which no two requests are at at once. A
-/// request is queued and issued on one processor; another sees its completion,
-/// processor 1 of 56 % of them.
+/// Writes the trace of a disk under a file system. A request takes 3 ms on average. Every tenth
+/// request goes to one of sixteen places of a journal, and no two requests are at one place at the
+/// same time. A request is queued and issued on one processor, and another processor sees its
+/// completion; processor 1 sees 56 % of the completions.
 fn trace(folder: &Path, lost: &[usize]) {
     let (mut numbers, mut files) = (Numbers(7), Files::default());
     let mut busy = [0u64; 16];
@@ -119,7 +119,7 @@ fn responses_of_a_trace_without_one_processors_file_are_those_of_the_whole_trace
     let folder = tempfile::tempdir().unwrap();
     trace(folder.path(), &[1]);
     let part = summary(folder.path(), &Options::default());
-    // Matched in order of the queue alone, it was 416 ms on a trace of this kind.
+    // With matching in order of the queue alone, the result was 416 ms on a trace of this kind.
     let response = part.response_ms.unwrap();
     assert!((response.mean / truth.mean - 1.0).abs() < 0.02, "{part}");
     assert!(response.max <= truth.max * 20.0, "{part}");
@@ -152,7 +152,7 @@ fn a_blktrace_is_named_by_its_folder_or_without_a_number() {
             "{name}"
         );
     }
-    // The first processor's file is empty, or not there.
+    // The first processor's file is empty, or missing.
     fs::write(folder.path().join("sda.blktrace.0"), b"").unwrap();
     let named = summary(&folder.path().join("sda.blktrace.0"), &Options::default());
     assert_eq!(
@@ -167,7 +167,7 @@ fn a_blktrace_is_named_by_its_folder_or_without_a_number() {
     assert!(
         summary(&folder.path().join("sda"), &Options::default()).notes[0].contains("processor 0:")
     );
-    // Which one is meant?
+    // The folder now has two traces, so its name is ambiguous.
     fs::copy(
         folder.path().join("sda.blktrace.1"),
         folder.path().join("sdb.blktrace.0"),
@@ -204,7 +204,7 @@ fn a_file_that_is_cut_off_is_an_error_at_its_byte_or_a_row_to_skip() {
     };
     let part = summary(&path, &skipping);
     assert_eq!((part.requests, part.skipped_rows), (kept.requests, 1));
-    // Less than a magic number is left; and a packed file that ends early.
+    // Fewer bytes than a magic number are left; and a packed file ends early.
     fs::write(&path, &bytes[..bytes.len() - 46]).unwrap();
     assert_eq!(summary(&path, &skipping).skipped_rows, 1);
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -224,7 +224,7 @@ fn a_file_that_is_cut_off_is_an_error_at_its_byte_or_a_row_to_skip() {
     assert!(part.requests > 500, "{part}");
 }
 
-/// The events of the shared sample.
+/// Returns the events of the shared sample.
 fn shared_sample() -> Option<Vec<u8>> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../../../shared/traces/blktrace/sample.blktrace.0.gz");

@@ -1,4 +1,5 @@
-//! Formats, damage and conversions: one program, so that what is in common is compiled once.
+//! Tests of formats, damage and conversions in one program, so that common code is compiled only
+//! once.
 
 mod arbitrary_bytes;
 mod conversion;

@@ -1,10 +1,9 @@
-//! Every real trace is read with its documented count. The files are no part of
-//! the project: where they are not there, the test says so and passes.
+//! Tests that every real trace is read with its documented count. The files are no part of the
+//! project; if a file is missing, its test says so and passes.
 //!
-//! The first 200 requests of each are: a decoder that is not ours (the script
-//! `tools/oracle.py`) found them in the files. The tests write these requests down
-//! in each trace's format and read them back, and hold the files themselves to
-//! them where these are there.
+//! A decoder that is not part of this project (the script `tools/oracle.py`) extracted the first
+//! 200 requests of each file. The tests write these requests in each trace's format and read them
+//! back. If the files exist, the tests also compare the files with these requests.
 
 use crate::oracle::{self, Table};
 use crate::whole::check_digest;
@@ -20,7 +19,7 @@ fn shared(file: &str) -> Option<PathBuf> {
     oracle::shared(&format!("traces/{file}"))
 }
 
-/// A request as the oracle has it.
+/// A request as extracted by the oracle.
 #[derive(Clone, Copy)]
 struct Fact {
     arrival_ns: u64,
@@ -48,12 +47,12 @@ fn facts(table: &Table) -> Vec<Fact> {
         .collect()
 }
 
-/// Lines of text of a format.
+/// Returns lines of text of a format.
 fn lines(facts: &[Fact], line: impl Fn(&Fact) -> String) -> Vec<u8> {
     facts.iter().map(line).collect::<String>().into_bytes()
 }
 
-/// A number of units of `unit_ns`, as a decimal.
+/// Returns a time as a decimal number of units of `unit_ns`.
 fn units(time_ns: u64, unit_ns: u64) -> String {
     let digits = unit_ns.ilog10() as usize;
     format!("{}.{:0digits$}", time_ns / unit_ns, time_ns % unit_ns)
@@ -104,7 +103,7 @@ fn vscsi(facts: &[Fact]) -> Vec<u8> {
     facts.iter().flat_map(record).collect()
 }
 
-/// The events of arrival and completion, in order of time.
+/// Returns the events of arrival and completion, in order of time.
 fn events(facts: &[Fact]) -> Vec<(u64, bool, Fact)> {
     let mut events: Vec<(u64, bool, Fact)> = Vec::new();
     for fact in facts {
@@ -156,7 +155,7 @@ fn blkparse(facts: &[Fact]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Fourteen words a record, big-endian; blocks of 256 bytes.
+/// Fourteen big-endian words a record; blocks of 256 bytes.
 fn hp_srt(facts: &[Fact]) -> Vec<u8> {
     let mut bytes =
         b"$$TR_IOREC-1.3\n\0disks = {\n 0 -> {\n sectorsize  = 256\n }\n};\n\x0c".to_vec();
@@ -205,7 +204,7 @@ fn mqsim(facts: &[Fact]) -> Vec<u8> {
     })
 }
 
-/// File, format, how a file of the format is called, how the format is written.
+/// Source file, format, name of a file of the format, and function that writes the format.
 type Written = (
     &'static str,
     &'static str,
@@ -258,7 +257,7 @@ fn table_of(file: &str) -> Table {
     Table::read(&format!("traces/{name}"))
 }
 
-/// Holds the first requests that are read from `path` to the oracle.
+/// Compares the first requests read from `path` with the oracle.
 fn assert_read(path: &Path, format: &str, facts: &[Fact]) {
     let options = if format == "mqsim" {
         Options::for_format(format)
@@ -325,7 +324,7 @@ fn requests_of_real_traces_are_read_from_their_files() {
     }
 }
 
-/// Reads `file`, recognised unless `said`, and returns what it is like.
+/// Reads `file` and returns its summary. The format is recognised unless `said` is true.
 fn summary(file: &str, format: &str, said: bool) -> Option<Summary> {
     let path = shared(file)?;
     let options = if said {
@@ -393,7 +392,8 @@ fn an_mqsim_trace_is_read_when_its_format_is_said_and_asked_for_otherwise() {
 
 #[test]
 fn the_blkparse_sample_has_a_request_for_each_insert_event() {
-    // It has no queue events: 9,888 inserts, of which one has neither issue nor completion.
+    // The trace has no queue events but 9,888 inserts, one of which has neither issue nor
+    // completion.
     let Some(summary) = summary("blktrace/ext4.blkparse.txt.gz", "blkparse", false) else {
         return;
     };

@@ -1,5 +1,5 @@
-//! What real files have beside good rows: other line ends, blank lines,
-//! comments, rows out of order, clocks that jump, requests of no length.
+//! Tests of variations in real files: other line ends, blank lines, comments, rows out of order,
+//! clocks that jump, requests of no length.
 
 use fullstroke_trace::{Options, Record, Summary, TraceError, TraceReader};
 use std::io::Cursor;
@@ -43,7 +43,7 @@ fn a_clock_that_jumps_by_years_gets_a_word() {
         note.starts_with("line 5: 53.9 years without a request before this one:"),
         "{note}"
     );
-    // So it does in any format.
+    // The same holds in every format.
     let rows = "128166372003061629,a,0,Read,0,512,10\n138166372003061629,a,0,Read,0,512,10\n";
     let summary = Summary::of(&mut reader("msr", rows, 0)).unwrap();
     assert!(
@@ -105,7 +105,7 @@ fn line_ends_and_blank_lines_of_other_systems_are_read() {
             format!("\r\n{}\r\n\r\n{}\r\n", rows[0], rows[1]),
             format!("\u{feff}{}\n\n   \n{}\n\n\n", rows[0], rows[1]),
             format!("{}  \n{}\t\n", rows[0], rows[1]),
-            // A little out of order.
+            // Rows a little out of order.
             format!("{}\n{}", rows[1], rows[0]),
         ] {
             assert_eq!(

@@ -1,4 +1,4 @@
-//! Upwards through the addresses, then again from the lowest.
+//! Upwards through the addresses, then again from the lowest address.
 
 use super::sorted::Sorted;
 use super::{ControllerDiscipline, NoKeys};

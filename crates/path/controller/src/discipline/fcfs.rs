@@ -1,4 +1,4 @@
-//! In the order in which they came.
+//! In order of arrival.
 
 use super::{ControllerDiscipline, NoKeys};
 use fullstroke_contract::ConfigError;

@@ -1,34 +1,33 @@
-//! Data that are acknowledged but not on the medium, where the oldest go there
-//! next.
+//! Dirty data, written to the medium in order of age.
 
 use super::oldest::Oldest;
 use super::order::Order;
 use fullstroke_contract::{Extent, Slots};
 use fullstroke_units::Time;
 
-/// Data that are acknowledged but not on the medium.
+/// Acknowledged data, not yet on the medium.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dirty {
     pub(super) extent: Extent,
-    /// Since when the arm may move for them.
+    /// Earliest time of an arm movement for the data.
     pub(super) since: Time,
-    /// When all of them are in the buffer.
+    /// Time when all data are in the buffer.
     pub(super) arrived: Time,
 }
 
-/// Dirty data in the order in which they came; each is found by its place, too,
-/// so that what is overwritten leaves without a look at all the others.
+/// Dirty data in order of arrival. A second index by address finds overwritten data without a look
+/// at all entries.
 pub(super) struct Fifo {
     entries: Slots<Entry>,
     ends: Option<Ends>,
     places: Order,
-    /// Since when the arm may move for each.
+    /// Earliest time of an arm movement, for each entry.
     since: Oldest,
-    /// Room for what one write overwrites.
+    /// Scratch space for the overwritten entries of one write.
     found: Vec<u32>,
 }
 
-/// A link of the chain.
+/// An entry of the linked list.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     dirty: Dirty,
@@ -43,7 +42,7 @@ struct Ends {
 }
 
 impl Fifo {
-    /// Room for `count`.
+    /// Creates an empty list with room for `count` entries.
     pub(super) fn new(count: usize) -> Fifo {
         Fifo {
             entries: Slots::default(),
@@ -58,22 +57,22 @@ impl Fifo {
         self.entries.len()
     }
 
-    /// What came first of those that are there.
+    /// Returns the oldest entry.
     pub(super) fn oldest(&self) -> Option<&Dirty> {
         self.ends.map(|ends| &self.entries[ends.oldest].dirty)
     }
 
-    /// What came last of those that are there.
+    /// Returns the newest entry.
     pub(super) fn newest(&self) -> Option<&Dirty> {
         self.ends.map(|ends| &self.entries[ends.newest].dirty)
     }
 
-    /// Whether the arm may move for any of them at `asked`.
+    /// True if the arm may move for any entry at `asked`.
     pub(super) fn any_since(&self, asked: Time) -> bool {
         self.since.least() <= asked.as_nanos()
     }
 
-    /// Adds what came last.
+    /// Adds the newest entry.
     pub(super) fn push(&mut self, dirty: Dirty) {
         let older = self.ends.map(|ends| ends.newest);
         debug_assert!(
@@ -97,13 +96,13 @@ impl Fifo {
         self.since.set(slot as usize, dirty.since.as_nanos());
     }
 
-    /// Takes out what came first.
+    /// Removes the oldest entry.
     pub(super) fn pop(&mut self) -> Option<Dirty> {
         let ends = self.ends?;
         Some(self.remove(ends.oldest))
     }
 
-    /// What came last is so much longer, and there at `arrived`.
+    /// Extends the newest entry by `sectors`, which arrive at `arrived`.
     pub(super) fn grow_newest(&mut self, sectors: u64, arrived: Time) {
         let Some(Ends { newest, .. }) = self.ends else {
             return;
@@ -116,7 +115,7 @@ impl Fifo {
             .change(newest as usize, extent.start.0, extent.end().0);
     }
 
-    /// Takes out what lies within `extent`.
+    /// Removes the entries completely inside `extent`.
     pub(super) fn remove_within(&mut self, extent: Extent) {
         let mut found = std::mem::take(&mut self.found);
         let (start, end) = (extent.start.0, extent.end().0);
@@ -191,7 +190,7 @@ mod tests {
     }
 
     proptest! {
-        /// Few places, so that much is overwritten.
+        /// Few addresses, so that writes often overwrite each other.
         #[test]
         fn the_chain_is_a_list_from_which_what_is_overwritten_leaves(
             steps in prop::collection::vec((0u32..4, 0u64..100, 1u64..30), 0..300), asked in 0u64..400,

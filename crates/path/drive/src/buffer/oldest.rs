@@ -1,6 +1,6 @@
-//! Which of many was used least recently: a tournament of ticks.
+//! A tournament tree of ticks to find the least recently used entry.
 
-/// Ticks by index, and the least of each half, quarter and so on above them.
+/// Ticks by index, with the least tick of each half, quarter and so on above. An index with
 /// [`Oldest::NEVER`] takes no part.
 pub(super) struct Oldest {
     leaves: usize,
@@ -9,10 +9,10 @@ pub(super) struct Oldest {
 }
 
 impl Oldest {
-    /// The tick of what is not to be found.
+    /// Tick of an index hidden from the search.
     pub(super) const NEVER: u64 = u64::MAX;
 
-    /// `count` of them, all with `tick`.
+    /// Creates `count` entries with `tick`.
     pub(super) fn new(count: usize, tick: u64) -> Oldest {
         let leaves = count.next_power_of_two();
         let mut least = vec![Oldest::NEVER; 2 * leaves];
@@ -41,12 +41,12 @@ impl Oldest {
         }
     }
 
-    /// The least tick; [`Oldest::NEVER`] if there is none.
+    /// Returns the least tick; [`Oldest::NEVER`] if there is none.
     pub(super) fn least(&self) -> u64 {
         self.least[1]
     }
 
-    /// The first of those with the least tick.
+    /// Returns the lowest index with the least tick.
     pub(super) fn first(&self) -> Option<usize> {
         let least = self.least();
         if least == Oldest::NEVER {

@@ -1,29 +1,27 @@
-//! Segments sorted by their first sector, with the last sector that each group
-//! of segments reaches.
+//! Segments sorted by their first sector, with the last sector that each group of segments reaches.
 //!
-//! The sorted sequence is cut into blocks of up to [`BLOCK`] segments. A
-//! directory lists the blocks in order: the first key of each block, the largest
-//! end in the block (the reach), and the largest end in the block and all blocks
-//! before (the furthest). A second level holds the reach of 16 directory entries.
-//! A search for segments over a place finds the last possible block by bisection.
-//! The search ends at a block whose furthest end lies before the place, which is
-//! the first block in almost all cases, and skips blocks and groups of blocks that
-//! end before the place.
+//! The sorted sequence is cut into blocks of up to [`BLOCK`] segments. A directory lists the blocks
+//! in order: the first key of each block, the largest end in the block (the reach), and the largest
+//! end in the block and all blocks before (the furthest). A second level holds the reach of 16
+//! directory entries. A search for segments over a place finds the last possible block by
+//! bisection. The search then goes back and skips blocks and groups of blocks that end before the
+//! place. The search ends at a block whose furthest end lies before the place. Almost always this
+//! is the first visited block.
 //!
-//! A block is three plain arrays that are changed in place, because a buffer of
-//! a current drive has a thousand segments and every write removes one and adds
-//! one: a tree of single nodes costs a cache miss a level. All memory is
-//! reserved when the order is made.
+//! A block is three plain arrays, changed in place. The reason: a buffer of a current drive has a
+//! thousand segments, and every write removes one and adds one. A tree of single nodes would cost a
+//! cache miss for each level. All memory is reserved when the order is made.
 
-/// Segments of a block at most.
+/// Largest number of segments in a block.
 const BLOCK: usize = 32;
 /// A block below this size is merged with a neighbour, if both fit into
 /// [`MERGED`]. The number of blocks is therefore at most one eighth of the
 /// number of segments, plus one.
 const SPARSE: usize = 8;
-/// A merged block is no larger than this, so that it does not split at once.
+/// Largest size of a merged block. A merged block is below [`BLOCK`], so that the block does not
+/// split at once.
 const MERGED: usize = 24;
-/// Directory entries that one group summarises.
+/// Number of directory entries in one group.
 const GROUP: usize = 16;
 
 /// The sorted segments.
@@ -32,11 +30,11 @@ pub(super) struct Order {
     free: Vec<u32>,
     /// The blocks in order.
     directory: Vec<Summary>,
-    /// The reach of 16 directory entries.
+    /// The reach of each group of 16 directory entries.
     groups: Vec<u64>,
-    /// The first sector of each segment, by which the segment is found again.
+    /// The first sector of each segment. The sector is the key for finding the segment again.
     starts: Vec<u64>,
-    /// Entries of all levels at which searches have looked.
+    /// Number of visited entries of all levels.
     #[cfg(test)]
     pub(super) looks: std::cell::Cell<u64>,
 }
@@ -50,7 +48,7 @@ struct Block {
     segments: [u32; BLOCK],
 }
 
-/// What the directory knows of a block.
+/// Directory entry of a block.
 #[derive(Clone, Copy)]
 struct Summary {
     start: u64,
@@ -69,8 +67,9 @@ impl Block {
         segments: [0; BLOCK],
     };
 
-    /// How many entries come before a key.
+    /// Returns the number of entries before a key.
     fn position(&self, start: u64, segment: u32) -> usize {
+        // Bitwise operators keep the loop over the block free of branches.
         let before =
             |(&own, &number): (&u64, &u32)| (own < start) | ((own == start) & (number < segment));
         let entries = self.starts[..self.len]
@@ -115,7 +114,7 @@ impl Block {
 }
 
 impl Order {
-    /// No segment yet, and room for `count`.
+    /// Creates an order without segments and with room for `count` segments.
     pub(super) fn new(count: usize) -> Order {
         let blocks = count / SPARSE + 2;
         Order {
@@ -183,7 +182,7 @@ impl Order {
         }
     }
 
-    /// A segment gets another first or last sector.
+    /// Changes the first or last sector of a segment.
     pub(super) fn change(&mut self, segment: usize, start: u64, end: u64) {
         let (place, at) = self.find(segment);
         let summary = &mut self.directory[place];
@@ -192,7 +191,7 @@ impl Order {
         let after_left = at > 0 && (block.starts[at - 1], block.segments[at - 1]) < key;
         let before_right =
             at + 1 < block.len && key < (block.starts[at + 1], block.segments[at + 1]);
-        // A segment that keeps its place inside the block changes where it stands.
+        // A segment that keeps its place in the block is changed in place.
         if start != block.starts[at] && !(after_left && before_right) {
             self.remove(segment);
             return self.insert(segment, start, end);
@@ -237,7 +236,7 @@ impl Order {
         }
     }
 
-    /// The last of the first `places` blocks that reaches `least`.
+    /// Returns the last of the first `places` blocks with a reach of at least `least`.
     fn last_reaching(&self, mut places: usize, least: u64) -> Option<usize> {
         while places > 0 {
             self.look();
@@ -257,13 +256,13 @@ impl Order {
         None
     }
 
-    /// The block in which a key stands, or belongs.
+    /// Returns the block that holds a key or will hold a new key.
     fn place_of(&self, start: u64, segment: u32) -> usize {
         let before = |summary: &Summary| (summary.start, summary.segment) <= (start, segment);
         self.directory.partition_point(before).saturating_sub(1)
     }
 
-    /// The block of a segment in the directory, and the place in the block.
+    /// Returns the block of a segment in the directory, and the index in the block.
     fn find(&self, segment: usize) -> (usize, usize) {
         let (start, number) = (self.starts[segment], segment as u32);
         let place = self.place_of(start, number);
@@ -283,7 +282,7 @@ impl Order {
         })
     }
 
-    /// Moves the upper half of a full block into a block of its own.
+    /// Moves the upper half of a full block into a new block.
     fn split(&mut self, place: usize) {
         let new = self.new_block();
         let old = self.directory[place].block;
@@ -333,7 +332,7 @@ impl Order {
         self.summarise_from(lower);
     }
 
-    /// A block reaches further than before.
+    /// Records that a block reaches further than before.
     fn reach_further(&mut self, place: usize, end: u64) {
         let group = &mut self.groups[place / GROUP];
         *group = end.max(*group);
@@ -344,7 +343,7 @@ impl Order {
         }
     }
 
-    /// A segment of a block that ended at `end` is gone or shorter.
+    /// Records that a segment of a block, which ended at `end`, is gone or shorter.
     fn reach_less(&mut self, place: usize, end: u64) {
         if end < self.directory[place].reach {
             return;
@@ -352,7 +351,8 @@ impl Order {
         let reach = self.blocks[self.directory[place].block as usize].reach();
         self.directory[place].reach = reach;
         self.summarise(place / GROUP);
-        // Blocks whose furthest end is another one do not change, and neither do blocks after them.
+        // The update stops at the first block with an unchanged furthest end, because later blocks
+        // do not change either.
         let mut furthest = self.furthest_before(place);
         for summary in &mut self.directory[place..] {
             furthest = furthest.max(summary.reach);
@@ -370,7 +370,7 @@ impl Order {
         }
     }
 
-    /// Computes the reach of a group anew.
+    /// Computes the reach of a group again.
     fn summarise(&mut self, group: usize) {
         let from = group * GROUP;
         let blocks = &self.directory[from..self.directory.len().min(from + GROUP)];
@@ -378,7 +378,7 @@ impl Order {
         self.groups[group] = reach.unwrap_or(0);
     }
 
-    /// Computes everything anew from a block on, because blocks have moved.
+    /// Computes all summaries again from a block on, because blocks have moved.
     fn summarise_from(&mut self, place: usize) {
         self.groups.resize(self.directory.len().div_ceil(GROUP), 0);
         for group in place / GROUP..self.groups.len() {
@@ -391,7 +391,7 @@ impl Order {
         }
     }
 
-    /// Counts a look of a search, for the test of their number.
+    /// Counts one visit of a search. A test checks the number of visits.
     fn look(&self) {
         #[cfg(test)]
         self.looks.set(self.looks.get() + 1);
@@ -403,7 +403,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is found, in the order of the visits.
+    /// Returns the found segments in the order of the visits.
     fn found(order: &Order, last: u64, least: u64) -> Vec<usize> {
         let mut found = Vec::new();
         order.back_from(last, least, |segment| {
@@ -414,7 +414,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain list; few places, so that many begin at the same.
+        /// Compares with a plain list. Few addresses, so that many segments begin at the same
+        /// address.
         #[test]
         fn the_order_is_that_of_a_sorted_list(
             steps in prop::collection::vec((0usize..200, 0u64..120, 0u64..40), 0..900),

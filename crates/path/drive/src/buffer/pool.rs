@@ -1,5 +1,4 @@
-//! Data that are acknowledged but not on the medium, where a discipline of the
-//! queue decides which go there next.
+//! Dirty data, written to the medium in the order of a queue discipline.
 
 use super::segments::Segment;
 use crate::arm::Arm;
@@ -8,11 +7,11 @@ use crate::queue::{ArmView, Discipline, Waiting};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, Time};
 
-/// The dirty segments of a buffer, each once.
+/// The dirty segments of a buffer.
 pub(super) struct Pool {
     discipline: Box<dyn Discipline>,
     sectors: u64,
-    /// Since when there has been any.
+    /// Start of the time in which the pool has not been empty.
     since: Time,
 }
 
@@ -33,13 +32,12 @@ impl Pool {
         self.sectors
     }
 
-    /// Since when there has been any; `None` if there is none.
+    /// Start of the time in which the pool has not been empty; `None` if the pool is empty.
     pub(super) fn since(&self) -> Option<Time> {
         (self.len() > 0).then_some(self.since)
     }
 
-    /// Adds the segment of number `index`, for which the arm may move since an
-    /// instant.
+    /// Adds segment number `index`. The arm may move for the segment from `since` on.
     pub(super) fn insert(
         &mut self,
         index: usize,
@@ -63,12 +61,12 @@ impl Pool {
         });
     }
 
-    /// A segment has grown at its end.
+    /// Records that a segment has grown at the end.
     pub(super) fn grown(&mut self, sectors: u64) {
         self.sectors += sectors;
     }
 
-    /// A segment was overwritten as a whole.
+    /// Removes a completely overwritten segment.
     pub(super) fn remove(&mut self, index: usize, segment: &Segment) {
         if self.discipline.remove(index as u32).is_some() {
             assert!(
@@ -81,8 +79,8 @@ impl Pool {
         }
     }
 
-    /// Takes out the one that goes to the medium next, for an arm that is free
-    /// at `now` and has last been at `next_lbn`.
+    /// Removes the segment that goes to the medium next. The arm is free at `now`, and `next_lbn`
+    /// follows the last destaged sector.
     pub(super) fn take(&mut self, now: Time, next_lbn: Lbn, arm: &Arm) -> Option<Waiting> {
         let view = ArmView {
             now,
@@ -93,7 +91,7 @@ impl Pool {
         self.discipline.take(view).map(|choice| choice.waiting)
     }
 
-    /// A segment was taken out to be written.
+    /// Records that a segment was taken out to be written.
     pub(super) fn taken(&mut self, segment: &Segment) {
         assert!(
             segment.end - segment.start <= self.sectors,

@@ -1,6 +1,6 @@
-//! The segments of a buffer, and what finds them: by address, and by age.
+//! The segments of a buffer, with indices by address and by age.
 //!
-//! Nothing here looks at all of them. A buffer of today has hundreds, and each
+//! No operation visits all segments, because a current drive has hundreds of segments and each
 //! request asks several times.
 
 use super::oldest::Oldest;
@@ -8,68 +8,68 @@ use super::order::Order;
 use fullstroke_contract::Extent;
 use fullstroke_units::Time;
 
-/// What a segment holds.
+/// Content of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) enum Kind {
-    /// Nothing.
+    /// No data.
     #[default]
     Free,
     Read,
     Written,
-    /// Written data that are not on the medium yet.
+    /// Written data, not yet on the medium.
     Dirty,
 }
 
-/// How a segment is filled by the drive itself.
+/// State of the drive's own filling of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) enum Fill {
-    /// Not, or no longer.
+    /// The drive is not filling the segment.
     #[default]
     Idle,
-    /// Read-ahead: the head waits for the segment's end since an instant, and
-    /// goes on to `limit`.
+    /// Read-ahead. The head has waited for the end of the segment since `since` and reads on to
+    /// `limit`.
     Ahead { since: Time, limit: u64 },
-    /// A whole track, while the head is on it.
+    /// A track buffer. The head landed on the track at `landed` and leaves at `left`.
     Track { landed: Time, left: Time },
 }
 
-/// Data of neighbouring addresses. A free one has none; it was used at 0, so
-/// that it is the first to be replaced.
+/// Data of neighbouring addresses. A free segment has no data and tick 0, so that a free segment is
+/// replaced first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) kind: Kind,
     pub(super) fill: Fill,
-    /// When its data were there, but for those that the drive fills in.
+    /// Time when the data of the segment were complete. Sectors of read-ahead have their own times.
     pub(super) ready: Time,
-    /// The tick of its last use.
+    /// Tick of the last use.
     pub(super) used: u64,
 }
 
 /// All segments of a buffer.
 pub(super) struct Segments {
     all: Vec<Segment>,
-    /// Those that hold data, by where they begin and end.
+    /// Segments with data, by first and last sector.
     order: Order,
-    /// Those that hold what was read, in no order, and the place of each there.
+    /// Segments with read data, in no order, and the index of each segment in this list.
     read: Vec<u32>,
     read_places: Vec<u32>,
-    /// Those that may go, by age; and of them those that were written.
+    /// Replaceable segments by age, and the written ones of them.
     oldest: Oldest,
     oldest_written: Oldest,
-    /// Those that hold data and may go, by age, and the sectors that all may
-    /// hold together: where they share the buffer.
+    /// If segments share the buffer: replaceable segments with data by age, and the number of
+    /// sectors in the whole buffer.
     shared: Option<(Oldest, u64)>,
     sectors: u64,
     may_go: usize,
     written: usize,
-    /// Room for what one request concerns.
+    /// Scratch space for the segments of one request.
     found: Vec<usize>,
 }
 
 impl Segments {
-    /// `count` segments; which share `sectors`, if they do.
+    /// Creates `count` segments. With `Some`, the segments share `sectors` sectors.
     pub(super) fn new(count: usize, sectors: Option<u64>) -> Segments {
         Segments {
             all: vec![Segment::default(); count],
@@ -90,17 +90,17 @@ impl Segments {
         &self.all[index]
     }
 
-    /// Segments that another may take the place of.
+    /// Number of replaceable segments.
     pub(super) fn may_go(&self) -> usize {
         self.may_go
     }
 
-    /// Changes how a segment is being filled.
+    /// Changes the fill state of a segment.
     pub(super) fn set_fill(&mut self, index: usize, fill: Fill) {
         self.all[index].fill = fill;
     }
 
-    /// Changes anything of a segment.
+    /// Changes a segment and updates the indices.
     pub(super) fn update(&mut self, index: usize, change: impl FnOnce(&mut Segment)) {
         let old = self.all[index];
         change(&mut self.all[index]);
@@ -111,12 +111,12 @@ impl Segments {
         self.update(index, |place| *place = segment);
     }
 
-    /// Makes a segment free.
+    /// Frees a segment.
     pub(super) fn drop(&mut self, index: usize) {
         self.put(index, Segment::default());
     }
 
-    /// Changes all segments that have any of `start..end`, in order of index.
+    /// Changes all segments overlapping `start..end`, in order of index.
     pub(super) fn update_overlapping(
         &mut self,
         start: u64,
@@ -139,14 +139,14 @@ impl Segments {
         self.found = found;
     }
 
-    /// Makes all segments free that hold what was read.
+    /// Frees all segments with read data.
     pub(super) fn drop_read(&mut self) {
         while let Some(&index) = self.read.last() {
             self.drop(index as usize);
         }
     }
 
-    /// The segment of lowest index that has all of `start..end` and is `wanted`.
+    /// Returns the lowest index of a segment that holds all of `start..end` and is `wanted`.
     pub(super) fn holding(
         &self,
         start: u64,
@@ -163,8 +163,8 @@ impl Segments {
         lowest
     }
 
-    /// A segment that has the sector at `place`, or ends before it, and is
-    /// `wanted`: of several the one that begins last.
+    /// Returns a segment that holds the sector `place`, or ends directly before `place`, and is
+    /// `wanted`. Of several such segments, returns the one with the largest first sector.
     pub(super) fn touching(&self, place: u64, wanted: impl Fn(&Segment) -> bool) -> Option<usize> {
         let mut last = None;
         self.order.back_from(place, place, |index| {
@@ -174,21 +174,22 @@ impl Segments {
         last
     }
 
-    /// The segment to give up first, where they hold more than they share.
+    /// Returns the segment to free first, if the segments exceed the shared size.
     pub(super) fn beyond_share(&self) -> Option<usize> {
         let (oldest, most) = self.shared.as_ref()?;
         oldest.first().filter(|_| self.sectors > *most)
     }
 
-    /// The one that a segment would replace, written or not: the least recently
-    /// used of its kind, where that has `quota` or more of them, or of all.
+    /// Returns the segment that a new segment replaces. A written segment replaces the least
+    /// recently used written segment, if at least `quota` segments are written. Otherwise the least
+    /// recently used of all segments is replaced.
     pub(super) fn to_replace(&self, written: bool, quota: usize) -> Option<usize> {
         let alike = if written {
             self.written
         } else {
             self.all.len() - self.written
         };
-        // Who is not written has no quota but all: then the oldest is alike.
+        // A segment that is not written has no quota, and the oldest of all segments gives way.
         let of_its_kind = self
             .oldest_written
             .first()
@@ -196,7 +197,7 @@ impl Segments {
         of_its_kind.or_else(|| self.oldest.first())
     }
 
-    /// Brings what finds a segment up to date.
+    /// Updates all indices after a change of a segment.
     fn changed(&mut self, index: usize, old: &Segment) {
         let new = self.all[index];
         assert!(
@@ -245,8 +246,8 @@ impl Segments {
         );
     }
 
-    /// Takes a segment out of those that were read; the last of them gets its
-    /// place.
+    /// Removes a segment from the list of read segments. The last entry of the list moves to the
+    /// free place.
     fn forget_read(&mut self, index: usize) {
         let place = self.read_places[index];
         let gone = self.read.swap_remove(place as usize);
@@ -272,7 +273,7 @@ impl Segment {
         }
     }
 
-    /// Whether another may take its place.
+    /// True if another segment may replace this one.
     fn may_go(&self) -> bool {
         self.kind != Kind::Dirty
     }
@@ -285,7 +286,7 @@ impl Segment {
         matches!(self.kind, Kind::Written | Kind::Dirty)
     }
 
-    /// Its place in the order of replacement.
+    /// Tick in the order of replacement.
     fn rank(&self) -> u64 {
         if self.may_go() {
             self.used
@@ -294,7 +295,7 @@ impl Segment {
         }
     }
 
-    /// The same among those that were written.
+    /// Tick in the order of replacement among written segments.
     fn rank_written(&self) -> u64 {
         if self.kind == Kind::Written {
             self.used
@@ -303,18 +304,19 @@ impl Segment {
         }
     }
 
-    /// Whether it has any of `start..end`.
+    /// True if the segment holds any sector of `start..end`.
     pub(super) fn overlaps(&self, start: u64, end: u64) -> bool {
         (self.start < end) & (start < self.end)
     }
 
-    /// Keeps the newest sectors: the ring overwrites the oldest.
+    /// Keeps the newest `size` sectors, because the segment is a ring that overwrites the oldest
+    /// sectors.
     pub(super) fn trim(&mut self, size: u64) {
         self.start = self.start.max(self.end.saturating_sub(size));
     }
 
-    /// Drops what lies in `start..end`, and what is behind it if that is not
-    /// all.
+    /// Drops the sectors in `start..end`. If the segment begins before `start`, the segment also
+    /// loses all sectors behind `end`.
     pub(super) fn cut(&mut self, start: u64, end: u64) {
         if !self.overlaps(start, end) {
             return;
@@ -335,7 +337,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What the index must find, by looking at every segment.
+    /// A model that visits every segment. The indices must find the same segments.
     struct Plain(Vec<Segment>);
 
     impl Plain {
@@ -376,8 +378,8 @@ mod tests {
         }
     }
 
-    /// Segments of 8 sectors side by side, and a long one, as a stream leaves
-    /// it, before them all.
+    /// Returns segments of 8 sectors side by side. Before all of them lies one long segment, as a
+    /// stream leaves behind.
     fn dense(count: usize) -> Segments {
         let mut segments = Segments::new(count, None);
         segments.put(0, segment(0, 4096, Kind::Read, 1));
@@ -387,7 +389,7 @@ mod tests {
             } else {
                 Kind::Written
             };
-            // Not in the order of places.
+            // A permutation, so that indices are not in the order of addresses.
             let place = index * 7919 % (count - 1).max(1);
             segments.put(
                 index,
@@ -397,7 +399,7 @@ mod tests {
         segments
     }
 
-    /// Nodes at which `ask` looks, the most of many places.
+    /// Returns the largest number of nodes that `ask` visits, over many places.
     fn looks(count: usize, ask: impl Fn(&mut Segments, u64)) -> u64 {
         let mut segments = dense(count);
         let place = |step: usize| 10_000 + 8 * (step * count / 64) as u64;
@@ -409,12 +411,12 @@ mod tests {
         (0..64).map(cost).max().unwrap()
     }
 
-    /// Before, a search looked at every segment that began within the length of
-    /// the longest: at 512 of 512.
+    /// An earlier search visited every segment that began within the length of the longest segment:
+    /// 512 of 512.
     #[test]
     fn a_look_up_costs_the_logarithm_of_the_number_of_segments() {
         for count in [8usize, 64, 512, 4096, 65_536] {
-            // Down to the place, and along the edge of what ends before it.
+            // The search goes down to the place, and along the segments that end before the place.
             let most = 8 * u64::from(count.ilog2()) + 8;
             let hit = looks(count, |segments, at| {
                 _ = segments.holding(at, at + 4, |_| true)
@@ -449,8 +451,7 @@ mod tests {
     }
 
     proptest! {
-        /// Overlapping, nested and empty ones included, as read-ahead and
-        /// writes leave them.
+        /// Segments overlap, nest and are empty, as read-ahead and writes leave them.
         #[test]
         fn what_is_found_is_what_a_look_at_every_segment_finds(
             count in 1usize..100,

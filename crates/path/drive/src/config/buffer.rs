@@ -9,93 +9,92 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BufferConfig {
-    /// Segments.
+    /// Number of segments.
     pub segments: u32,
-    /// Sectors of a segment.
+    /// Size of a segment in sectors.
     pub segment_sectors: u32,
-    /// Sectors of the whole buffer, which segments share as they need them; then
-    /// `segment_sectors` is what one has at most. Unless said, each has its own.
+    /// Size of the whole buffer in sectors, shared by all segments. `segment_sectors` is then the
+    /// largest size of one segment. By default each segment has a fixed size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sectors: Option<u32>,
-    /// Segments that may hold written data.
+    /// Largest number of segments with written data. Default 1.
     #[serde(default = "one_segment")]
     pub write_segments: u32,
-    /// How far the drive reads on behind a read.
+    /// End of read-ahead after a read.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_ahead: ReadAhead,
-    /// Sectors read ahead at most; no other limit unless said.
+    /// Largest number of sectors to read ahead. Default: no further limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_ahead_sectors: Option<u32>,
-    /// Read-ahead may overwrite what was delivered: a segment is a ring.
+    /// True if read-ahead may overwrite delivered data, so that a segment is a ring.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_ahead_over_delivered: bool,
-    /// A read that begins with the sector on which read-ahead is misses; unless
-    /// said, it goes on with it without a pause.
+    /// True if a read misses that begins at the sector under read-ahead. By default such a read
+    /// joins read-ahead without a pause.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_ahead_misses_at_end: bool,
-    /// Read-ahead begins only behind a read that goes on where the last one
-    /// ended, and ends where the segment is full.
+    /// True if read-ahead begins only after a continuation of the last read. Read-ahead then ends
+    /// when the segment is full.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_ahead_waits_for_stream: bool,
-    /// A hit on a full segment lets read-ahead go on.
+    /// True if a hit on a full segment resumes read-ahead.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_ahead_on_hit: bool,
-    /// Writes are acknowledged when they are in the buffer.
+    /// True if writes complete when the data are in the buffer.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_back: bool,
-    /// Sequential writes share a segment.
+    /// True if sequential writes share a segment.
     #[serde(default, skip_serializing_if = "is_default")]
     pub combine_writes: bool,
-    /// Reads hit on data that were written, after these are on the medium too.
+    /// True if reads may hit written data even after the data are on the medium.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_hits_on_written: bool,
-    /// A write drops all read segments, not only what it overwrites.
+    /// True if a write drops all read segments instead of the overwritten sectors only.
     #[serde(default, skip_serializing_if = "is_default")]
     pub writes_drop_reads: bool,
-    /// Age of acknowledged data from which on idle time is used to write them.
+    /// Age at which acknowledged data are written in idle time. Default 0.
     #[serde(default, skip_serializing_if = "is_default")]
     pub destage_delay: Duration,
-    /// Part of the write segments above which writing goes before reads.
+    /// Largest dirty share of the write segments. Above this share, destaging goes before reads.
+    /// Default 1.
     #[serde(default = "whole")]
     pub destage_watermark: f64,
-    /// The order in which written data go to the medium: a discipline of the
-    /// queue. Then sequential writes share segments wherever they go on. Unless
-    /// said, the oldest go first.
+    /// Queue discipline that orders the writes of dirty data to the medium. Sequential writes then
+    /// join any dirty segment that they continue. By default the oldest data go first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destage_discipline: Option<String>,
-    /// Requests that the buffer answers pass those that wait for the arm, if it
-    /// can answer them when they come.
+    /// True if buffer hits overtake requests waiting for the arm. The buffer must be able to answer
+    /// at the arrival of the request.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hits_pass_queue: bool,
-    /// Requests are answered beside the arm as soon as the buffer has what they
-    /// read, or room for what they write; and a read goes first that goes on
-    /// where the heads are reading. Includes `hits_pass_queue`.
+    /// True if the drive answers requests beside the arm. A read is answered when the buffer has
+    /// the data, and a write when the buffer has room. A continuation of the current read-ahead
+    /// goes first. Includes `hits_pass_queue`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub buffered_first: bool,
-    /// Sectors for which the arm stays behind a read that goes on where an
-    /// earlier one ended, though others wait, with `buffered_first`.
+    /// Number of sectors for which the arm reads ahead after a read that continues an earlier read,
+    /// although other requests wait. Needs `buffered_first`. Default 0.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stream_sectors: u32,
 }
 
-/// How far a drive reads on behind a read.
+/// End of read-ahead after a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadAhead {
-    /// Not at all.
+    /// No read-ahead.
     #[default]
     None,
-    /// To the end of the request's track.
+    /// End of the request's track.
     Track,
-    /// To the end of the request's cylinder.
+    /// End of the request's cylinder.
     Cylinder,
     /// Until the segment is full, or another request needs the arm.
     Segment,
-    /// To the end of the request's track, and behind a stream that came over
-    /// from the track before to the end of the next one. The segment keeps the
-    /// newest sectors.
+    /// End of the request's track. For a stream that came from the previous track, the end of the
+    /// next track. The segment keeps the newest sectors.
     NextTrack,
-    /// The whole track, from where the heads land: a track buffer.
+    /// The whole track, from the sector under which the heads land: a track buffer.
     WholeTrack,
 }
 

@@ -4,8 +4,7 @@ use super::is_default;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Overheads and bus times of a drive, as extracted parameter sets distinguish
-/// them.
+/// Overheads and bus times of a drive. The keys follow extracted parameter sets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ElectronicsConfig {
@@ -15,92 +14,90 @@ pub struct ElectronicsConfig {
     /// Bus time of one sector written.
     #[serde(default, skip_serializing_if = "is_default")]
     pub bus_write_ms_per_sector: f64,
-    /// Takes the place of `command_overhead_ms` for reads that the buffer answers
-    /// and writes that it takes.
+    /// Overhead in ms of reads from the buffer and of writes into the buffer. Replaces
+    /// `command_overhead_ms` for these requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hit_overhead_ms: Option<f64>,
-    /// Before a read that the buffer answers.
+    /// Overhead before a read from the buffer.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_hit: OverheadConfig,
-    /// Before a read from the medium.
+    /// Overhead before a read from the medium.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_miss: OverheadConfig,
-    /// Before a read from the track on which the heads stand, where that is not
-    /// `read_miss`: extracted seek curves can hold an overhead that a read
-    /// without a seek has, too.
+    /// Overhead before a read from the track under the heads, if different from `read_miss`. An
+    /// extracted seek curve can contain an overhead that a read without a seek has, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_in_place: Option<OverheadConfig>,
-    /// Before a write that the buffer takes.
+    /// Overhead before a write into the buffer.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_hit: OverheadConfig,
-    /// Before a write to the medium.
+    /// Overhead before a write to the medium.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_miss: OverheadConfig,
-    /// Between the last sector on the bus and the completion of a read.
+    /// Time in ms from the last sector on the bus to the completion of a read.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_completion_ms: f64,
-    /// Between the last sector and the completion of a write.
+    /// Time in ms from the last sector to the completion of a write.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_completion_ms: f64,
-    /// Before data go over the bus.
+    /// Time in ms before data go over the bus.
     #[serde(default, skip_serializing_if = "is_default")]
     pub data_preparation_ms: f64,
-    /// Part of a request that must have been read before its data go over the
-    /// bus, 0 to 1.
+    /// Share of a request that must have been read before the data go over the bus, 0 to 1.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_watermark: f64,
-    /// The watermark is a part of the buffer segment rather than of the request.
+    /// True if a watermark is a share of the buffer segment instead of the request.
     #[serde(default, skip_serializing_if = "is_default")]
     pub watermark_of_segment: bool,
-    /// Part of a write (or of the segment, as for reads) that must have come over
-    /// the bus before its first sector is written, 0 to 1.
+    /// Share of a write that must have arrived over the bus before the first sector is written, 0
+    /// to 1. With `watermark_of_segment`, a share of the segment.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_watermark: f64,
-    /// What the buffer holds of a read goes over the bus only when the watermark
-    /// is reached; unless said, at once.
+    /// True if the buffered part of a read waits for the watermark before the part goes over the
+    /// bus. By default the part goes at once.
     #[serde(default, skip_serializing_if = "is_default")]
     pub partial_hits_wait: bool,
-    /// Between the end of a write on the medium and its completion.
+    /// Time in ms from the end of a write on the medium to the completion.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_reselect_ms: f64,
-    /// A write leaves the bus before its data are sent: then these replace the
+    /// Times of a write that leaves the bus before the data are sent. The times replace the
     /// overhead of a write miss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_disconnect: Option<WriteDisconnectConfig>,
-    /// Between the watermark of a read and its data on the bus, where the drive
-    /// has left the bus.
+    /// Time in ms from the watermark of a read to the data on the bus, if the drive has left the
+    /// bus.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_reselect_ms: f64,
-    /// The overhead of a write hit depends on whether it is near the last
-    /// request (within a buffer segment): `after_write_ms` behind a write,
-    /// halfway behind a read, and `after_read_ms` if it is not near. Unless
-    /// said, it depends on the last request's kind alone.
+    /// True if the overhead of a write hit depends on the distance to the last request. A write
+    /// within one buffer segment is near. A near write costs `after_write_ms` after a write, and
+    /// the mean of both values after a read. A far write costs `after_read_ms`. By default the kind
+    /// of the last request alone decides.
     #[serde(default, skip_serializing_if = "is_default")]
     pub near_write_hits: bool,
-    /// A write to the medium may begin before its sectors will be there in time.
-    /// Unless said, the heads pass until they are.
+    /// True if a write to the medium may begin although its sectors may not arrive in time. By
+    /// default the heads wait until the sectors will be in time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_underruns: bool,
 }
 
-/// An overhead that depends on what the drive did before.
+/// An overhead depending on the kind of the last request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OverheadConfig {
-    /// When the last request was a read.
+    /// Overhead in ms after a read.
     #[serde(default, skip_serializing_if = "is_default")]
     pub after_read_ms: f64,
-    /// When the last request was a write.
+    /// Overhead in ms after a write.
     #[serde(default, skip_serializing_if = "is_default")]
     pub after_write_ms: f64,
 }
 
-/// Times of a write that leaves the bus before its data are sent.
+/// Times of a write that leaves the bus before the data are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteDisconnectConfig {
-    /// From the command to the start of the arm's movement.
+    /// Time in ms from the command to the start of the arm's movement.
     pub seek_ms: f64,
-    /// From the command to the start of the data.
+    /// Time in ms from the command to the start of the data.
     pub data_ms: f64,
 }

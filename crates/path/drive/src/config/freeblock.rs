@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FreeblockConfig {
-    /// How long before a request's first sector the arm is back at the latest: 0 unless
-    /// said.
+    /// Smallest time in ms between the return of the arm and the first sector of the request.
+    /// Default 0.
     pub margin_ms: f64,
-    /// At how many places between the arm and the request it looks for a track to read on
-    /// the way; 0 reads on the tracks of the two only. 8 unless said.
+    /// Number of places between the arm and the request at which the scan looks for a track to
+    /// read. With 0, the scan reads on the tracks of the arm and of the request only. Default 8.
     pub on_the_way: u32,
 }
 

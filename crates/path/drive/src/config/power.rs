@@ -1,96 +1,97 @@
-//! What a drive draws, and what stopping and starting its platters takes.
+//! Power draw of a drive, and cost of stopping and starting the platters.
 
 use super::{DriveConfig, milliseconds};
 use fullstroke_contract::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// More than any drive draws.
+/// Upper limit of a power in watts. No drive draws more.
 const WATTS_MAX: f64 = 1000.0;
 
-/// More than any drive needs to stop or to start.
+/// Upper limit of the energy in joules of one stop or start. No drive needs more.
 const JOULES_MAX: f64 = 1e6;
 
-/// No drive unloads its heads sooner.
+/// Lower limit of an idle timer in ms. No drive unloads the heads sooner.
 const IDLE_MS_MIN: f64 = 100.0;
 
-/// What a drive draws, and what it takes to stop its platters and to start them.
+/// Power draw of a drive, and cost of stopping and starting the platters.
 ///
-/// Times alone let it stop and start. With the watts and joules its energy is counted: all of
-/// them then, but for `write_seek_w`, `idle_b` and `idle_c`. A drive of several arms draws this while one of
-/// them works.
+/// With the times alone, the drive stops and starts, and no energy is counted. Energy needs all
+/// keys in watts and joules except `write_seek_w`, `idle_b` and `idle_c`. For a drive of several
+/// arms, the active watts hold while one arm works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PowerConfig {
-    /// From standing platters to the first access ("standby to ready").
+    /// Time in ms from standing platters to the first access ("standby to ready").
     pub spin_up_ms: f64,
-    /// From full speed to standing platters ("ready to spindle stop").
+    /// Time in ms from full speed to standing platters ("ready to spindle stop").
     pub spin_down_ms: f64,
-    /// What a start of the platters costs, in joules.
+    /// Energy in joules to start the platters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spin_up_j: Option<f64>,
-    /// What it costs to stop them.
+    /// Energy in joules to stop the platters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spin_down_j: Option<f64>,
-    /// While the arm moves or settles, in watts.
+    /// Power in watts while the arm moves or settles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seek_w: Option<f64>,
-    /// The same to write; `seek_w` unless said. A drive that holds writes back need not hurry: manuals have
-    /// random writes at less than random reads.
+    /// Power in watts while the arm moves or settles for a write. Default `seek_w`. A drive with
+    /// delayed writes need not hurry: manuals list less power for random writes than for random
+    /// reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_seek_w: Option<f64>,
-    /// On track with a command: waiting for a sector or for data.
+    /// Power in watts on the track with a command, while the drive waits for a sector or for data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotate_w: Option<f64>,
-    /// While sectors pass that are read.
+    /// Power in watts while sectors are read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_w: Option<f64>,
-    /// While sectors pass that are written.
+    /// Power in watts while sectors are written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_w: Option<f64>,
-    /// Idle at full speed, the heads on a track (Idle_A).
+    /// Power in watts when idle at full speed, with the heads on a track (Idle_A).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_a_w: Option<f64>,
-    /// Idle with unloaded heads (Idle_B); unless said, the drive does not unload them.
+    /// The idle state with unloaded heads (Idle_B). By default the drive does not unload the heads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_b: Option<IdleConfig>,
-    /// The same at a lower speed (Idle_C); unless said, the platters keep theirs.
+    /// The idle state with unloaded heads at a lower speed (Idle_C). By default the platters keep
+    /// full speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_c: Option<IdleConfig>,
-    /// While the platters stand (Standby_Z).
+    /// Power in watts while the platters stand (Standby_Z).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standby_w: Option<f64>,
-    /// Starts and stops that the vendor rates the drive for; with heads that unload, its load
-    /// cycles.
+    /// Rated number of starts and stops. For heads that unload, the rated number of load cycles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_stop_cycles: Option<u64>,
 }
 
-/// An idle state in which a drive goes by itself.
+/// An idle state that a drive enters by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IdleConfig {
-    /// What it draws there, in watts.
+    /// Power in watts in this state.
     pub w: f64,
-    /// Idle time behind which it goes there: its timer in the power conditions.
+    /// Idle time in ms before the drive enters the state (timer of the power condition).
     pub after_ms: f64,
-    /// From there to the first access. It draws `seek_w` meanwhile.
+    /// Time in ms from the state to the first access. The drive draws `seek_w` meanwhile.
     pub wake_ms: f64,
 }
 
 impl PowerConfig {
-    /// Whether energy can be counted: all that it takes is there.
+    /// True if the keys suffice to count energy.
     pub fn counts_energy(&self) -> bool {
         self.missing().is_empty()
     }
 
-    /// The keys without which energy cannot be counted.
+    /// Returns the missing keys for counting energy.
     pub fn missing(&self) -> Vec<&'static str> {
         let missing = |(key, value): (&'static str, Option<f64>)| value.is_none().then_some(key);
         self.amounts().into_iter().filter_map(missing).collect()
     }
 
-    /// The keys of watts and joules, with what is there.
+    /// Returns the keys in watts and joules with their values.
     fn amounts(&self) -> [(&'static str, Option<f64>); 8] {
         [
             ("seek_w", self.seek_w),
@@ -104,10 +105,10 @@ impl PowerConfig {
         ]
     }
 
-    /// Refuses what no drive has.
+    /// Refuses impossible values.
     ///
     /// # Errors
-    /// Names the key.
+    /// Names the invalid key.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         milliseconds("spin_up_ms", self.spin_up_ms)?;
         milliseconds("spin_down_ms", self.spin_down_ms)?;
@@ -130,7 +131,7 @@ impl PowerConfig {
         self.check_depth()
     }
 
-    /// Either none of the amounts or all.
+    /// Checks the presence of either all amounts or none.
     fn check_all_there(&self) -> Result<(), ConfigError> {
         let missing = self.missing();
         let more = self.write_seek_w.is_some() || self.idle_b.is_some() || self.idle_c.is_some();
@@ -147,7 +148,7 @@ impl PowerConfig {
         Err(ConfigError::new(missing[0], message))
     }
 
-    /// A deeper state draws no more.
+    /// Checks that a deeper state draws no more than the state above.
     fn check_order(&self) -> Result<(), ConfigError> {
         let idle = [("idle_b.w", self.idle_b), ("idle_c.w", self.idle_c)];
         let idle = idle.map(|(key, idle)| (key, idle.map(|idle| idle.w)));
@@ -191,7 +192,7 @@ impl PowerConfig {
         Ok(())
     }
 
-    /// Idle_C lies behind Idle_B: reached later, and left no sooner.
+    /// Checks that Idle_C is deeper than Idle_B: entered later, and not faster to leave.
     fn check_depth(&self) -> Result<(), ConfigError> {
         let (Some(b), Some(c)) = (self.idle_b, self.idle_c) else {
             return Ok(());
@@ -213,7 +214,8 @@ impl PowerConfig {
         Ok(())
     }
 
-    /// What drives of this kind draw, for one whose file does not say: assumed, whatever the model.
+    /// Returns assumed watts and times for a drive without `[power]`, and the source of the
+    /// assumption. Speed, capacity and surfaces choose the class.
     pub fn assumed_for(config: &DriveConfig) -> (PowerConfig, &'static str) {
         let bytes = config.capacity_sectors.bytes().0;
         let small = bytes < 1_100_000_000_000 && config.surfaces <= 4;
@@ -260,7 +262,7 @@ const fn class(
 }
 
 impl Class {
-    /// The same, where less is drawn by seeks of writes.
+    /// Returns the class with another power for the seeks of writes.
     const fn seeking_to_write(self, watts: f64) -> Class {
         Class {
             power: PowerConfig {
@@ -272,9 +274,9 @@ impl Class {
     }
 }
 
-/// By speed and size. Where manuals give watts under random reads, those of a seek are what makes
-/// up for them when 60 % of the time is spent on seeks. A seek to write adds 3.80 W to idle on the
-/// 4 TB model, as `tests/all/held_out_energy.rs` finds.
+/// Classes by speed and size. Some manuals give watts under random reads. The seek power then
+/// follows under the assumption that seeks take 60 % of the time. A seek for a write adds 3.80 W to
+/// idle on the 4 TB model, as `tests/all/held_out_energy.rs` finds.
 const CLASSES: [Class; 5] = [
     class(
         [15.70, 8.71, 11.68, 11.58, 8.71, 2.88],

@@ -9,25 +9,25 @@ use serde::{Deserialize, Serialize};
 /// The queue inside the drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueConfig {
-    /// Commands that the drive accepts at once, the one in service included.
+    /// Largest number of commands inside the drive, including the command in service.
     #[serde(default = "default_depth")]
     pub depth: u32,
-    /// The rule of choice.
+    /// Name of the queue discipline.
     #[serde(default = "default_discipline")]
     pub discipline: String,
-    /// A request that has waited longer is served before all others, the oldest
-    /// first.
+    /// Longest wait before a request goes before all others, the oldest first. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_limit: Option<Duration>,
-    /// A request that goes on where the last one ended, in the same direction
-    /// of transfer, is served next.
+    /// True if a continuation of the last request, in the same direction of transfer, is served
+    /// next.
     #[serde(default)]
     pub concatenate: bool,
-    /// Requests for which nobody waits (writes that were put off, layers' own work) are served in
-    /// what the arm would wait for its sector, and where nothing else has come for a time.
+    /// Handling of background requests, for which no caller waits (put-off writes and the layers'
+    /// own work). The drive serves a background request in the rotational latency of another
+    /// request, or after an idle time. By default the drive serves them as all other requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<BackgroundConfig>,
-    /// How a flush of the write cache is taken.
+    /// Treatment of a flush of the write cache.
     #[serde(default, skip_serializing_if = "is_default")]
     pub flush: FlushCommand,
     /// The discipline's own keys.
@@ -35,19 +35,21 @@ pub struct QueueConfig {
     pub keys: Keys,
 }
 
-/// Requests for which nobody waits.
+/// Background requests, for which no caller waits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BackgroundConfig {
-    /// So many wait at most; of more the oldest is served as others are. 16 unless said.
+    /// Largest number of waiting background requests. Beyond the limit, the oldest is served as a
+    /// normal request. Default 16.
     pub most: u32,
-    /// One that has waited longer is served as others are: 30s unless said.
+    /// Largest age of a background request. An older one is served as a normal request. Default
+    /// 30s.
     pub age: Duration,
-    /// Where nothing else is there for so long they are served as others are, one by one: 10ms
-    /// unless said.
+    /// Idle time before background requests are served as normal requests, one by one. Default
+    /// 10ms.
     pub idle: Duration,
-    /// How long before it has to the arm is ready again for the request that it was to serve: 0
-    /// unless said.
+    /// Smallest time in ms between the end of a background request and the next need of the arm.
+    /// Default 0.
     pub margin_ms: f64,
 }
 
@@ -63,20 +65,20 @@ impl Default for BackgroundConfig {
     }
 }
 
-/// How a drive takes a flush of its write cache.
+/// Treatment of a flush of the write cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlushCommand {
-    /// As one of its queued commands, the next to be served: SCSI's SYNCHRONIZE
-    /// CACHE, simple task (SBC-3, 5.18).
+    /// As a queued command that is served next: SCSI's SYNCHRONIZE CACHE, simple task (SBC-3,
+    /// 5.18).
     #[default]
     Queued,
-    /// Alone: ATA's FLUSH CACHE EXT cannot be queued, so that the host lets the
-    /// commands that are queued end first, and sends none meanwhile (ACS-3;
-    /// `ata_std_qc_defer` of Linux).
+    /// Alone. ATA's FLUSH CACHE EXT cannot be queued. The host waits for the end of all queued
+    /// commands and sends no command meanwhile (ACS-3; `ata_std_qc_defer` of Linux).
     Alone,
 }
 
+// NCQ has 32 command tags (SATA 2.5).
 fn default_depth() -> u32 {
     32
 }

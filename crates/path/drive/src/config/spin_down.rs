@@ -1,14 +1,14 @@
-//! When a drive stops its platters by itself.
+//! Keys of the spin-down policy.
 
 use fullstroke_contract::registry::Keys;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// When a drive that has nothing to do stops its platters by itself: the standby timer of ATA
-/// (ACS-3, STANDBY) and of SCSI's power conditions, or something cleverer in its place.
+/// Spin-down policy of an idle drive. The policy stands for the standby timer of ATA (ACS-3,
+/// STANDBY) and of SCSI's power conditions, or for a cleverer timer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpinDownConfig {
-    /// The rule.
+    /// Name of the policy.
     pub policy: String,
     /// The policy's own keys.
     #[serde(flatten)]

@@ -1,41 +1,41 @@
-//! Surfaces, cylinders and track lengths that give a capacity and two rates.
+//! Finds surfaces, cylinders and track lengths for a capacity and two rates.
 
 use super::{DataSheet, HEAD_SKEW, NEIGHBOUR_SKEW};
 use crate::config::{SectorsPerTrack, ZoneConfig};
 use fullstroke_contract::ConfigError;
 use fullstroke_units::Sectors;
 
-/// Zones of a drive whose inner tracks are shorter; about 20 to 30 are seen on
-/// measured ones (Wong: 20 on a Toshiba MK8034GSX, 24 on a Samsung F3).
+/// Number of zones of a drive with shorter inner tracks. Measured drives have about 20 to 30 (Wong:
+/// 20 on a Toshiba MK8034GSX, 24 on a Samsung F3).
 const ZONES: u32 = 24;
 /// Tracks of a band: 315 on a Toshiba X300, 141 on a P300 (Wong).
 const BAND_TRACKS: u32 = 256;
-/// Bands of a surface in a zone at least, so that zones end where bands do.
+/// Smallest number of bands per surface in a zone, so that zones end at the end of a band.
 const BANDS_OF_ZONE: u32 = 8;
-/// The longest tracks at one radius are longer than the mean by this part, the
-/// shortest shorter: 500 and 460 sectors on neighbouring bands of a Toshiba X300
-/// (Wong), 1025 and 1196 on a Maxtor Atlas 10K V (Qian & Wang, table 4.1.1).
+/// Relative difference between the longest tracks at one radius and the mean; the shortest tracks
+/// differ as much. Measured: 500 and 460 sectors on neighbouring bands of a Toshiba X300 (Wong),
+/// 1025 and 1196 on a Maxtor Atlas 10K V (Qian & Wang, table 4.1.1).
 const SPREAD: f64 = 0.04;
-/// Tracks of this many sectors and more hold whole sectors of 4 KiB.
+/// Shortest track length in whole sectors of 4 KiB.
 const ADVANCED_FORMAT_FROM: f64 = 1600.0;
-/// Cylinders between which a drive is believed.
+/// Plausible numbers of cylinders.
 const CYLINDERS: std::ops::RangeInclusive<f64> = 1000.0..=4e6;
 
-/// Where tracks lie, and how long they are.
+/// Places and lengths of the tracks.
 pub(super) struct Layout {
     pub(super) band_tracks: u32,
     /// Track length by surface, zone by zone.
     lengths: Vec<Vec<u32>>,
-    /// Cylinders of each zone but the last, which takes what is left.
+    /// Number of cylinders of each zone except the last zone, which takes the rest.
     zone_cylinders: Vec<u32>,
 }
 
 impl Layout {
-    /// The layout of `sheet`.
+    /// Returns the layout for `sheet`.
     ///
     /// # Errors
-    /// Names `surfaces`, or `capacity` where these are not given, if it takes
-    /// fewer or more cylinders than drives have.
+    /// Names `surfaces`, or `capacity` if no surfaces are given, if the number of cylinders is not
+    /// plausible.
     pub(super) fn fit(sheet: &DataSheet) -> Result<Layout, ConfigError> {
         let (surfaces, about) = sheet.surfaces_and_cylinders()?;
         let zones = if sheet.inner() < sheet.outer_mb_per_s {
@@ -75,8 +75,8 @@ impl Layout {
         self.lengths[0].len() as u32
     }
 
-    /// The zone table of a drive of `capacity`. What the last zone holds beyond
-    /// it is spare.
+    /// Returns the zone table of a drive of `capacity`. Sectors of the last zone beyond the
+    /// capacity are spares.
     pub(super) fn zones(&self, capacity: Sectors) -> Result<Vec<ZoneConfig>, ConfigError> {
         let mut left = capacity.0;
         let mut first = 0;
@@ -113,7 +113,7 @@ impl Layout {
 }
 
 impl DataSheet {
-    /// Surfaces, and about how many cylinders they have.
+    /// Returns the number of surfaces, and the approximate number of cylinders.
     fn surfaces_and_cylinders(&self) -> Result<(u32, u32), ConfigError> {
         let (outer, inner) = self.sectors_per_track(1.0 + NEIGHBOUR_SKEW);
         let tracks = self.capacity.0 as f64 / f64::midpoint(outer, inner);
@@ -134,16 +134,16 @@ impl DataSheet {
         Err(ConfigError::new(key, message))
     }
 
-    /// Mean sectors on the outermost and the innermost tracks, where passing one
-    /// takes `revolutions`, skews included.
+    /// Returns the mean number of sectors on the outermost and the innermost tracks. Passing one
+    /// track takes `revolutions`, including skews.
     fn sectors_per_track(&self, revolutions: f64) -> (f64, f64) {
         let sectors = |mb_per_s: f64| mb_per_s / self.mb_per_s_of_a_sector() * revolutions;
         (sectors(self.outer_mb_per_s), sectors(self.inner()))
     }
 }
 
-/// Revolutions that a track of bands of `band_tracks` takes, its share of the
-/// changes of head included.
+/// Returns the revolutions per track for bands of `band_tracks` tracks. The result includes the
+/// share of the head changes.
 fn revolutions(surfaces: u32, band_tracks: u32) -> f64 {
     let heads = if surfaces == 1 {
         0.0
@@ -153,17 +153,17 @@ fn revolutions(surfaces: u32, band_tracks: u32) -> f64 {
     1.0 + NEIGHBOUR_SKEW + heads
 }
 
-/// Surfaces for `tracks`, of which the outermost have `sectors`: tracks lie the
-/// closer, the longer they are. A power law through the measured drives of
-/// Wong's table, from 5,400 tracks of 74 kB (Seagate Medalist) to 328,000 of
-/// 2,048 kB (Toshiba X300), and the Exos X24's 648,000 of 2,500 kB.
+/// Returns the number of surfaces for `tracks` tracks. The outermost tracks have `sectors` sectors.
+/// Longer tracks lie closer together. The power law goes through the measured drives of Wong's
+/// table, from 5,400 tracks of 74 kB (Seagate Medalist) to 328,000 of 2,048 kB (Toshiba X300), and
+/// the Exos X24's 648,000 of 2,500 kB.
 fn surfaces_for(tracks: f64, sectors: f64) -> u32 {
     let of_surface = 5400.0 * (sectors * 512.0 / 74_000.0).powf(1.36);
     (tracks / of_surface).round().clamp(1.0, 24.0) as u32
 }
 
-/// The track lengths at one radius, `mean` in the mean, by surface. Which
-/// surface is the densest is made up.
+/// Returns the track lengths at one radius by surface, with mean `mean`. The rank of each surface
+/// is made up.
 fn track_lengths(mean: f64, surfaces: u32) -> Vec<u32> {
     let grain = if mean >= ADVANCED_FORMAT_FROM {
         8.0
@@ -202,7 +202,7 @@ fn in_file(lengths: &[u32]) -> SectorsPerTrack {
     }
 }
 
-/// A skew in sectors of the first surface, to the tenth.
+/// Converts a skew to sectors of the first surface, rounded to a tenth.
 fn skew(revolutions: f64, sectors: u32) -> f64 {
     (revolutions * f64::from(sectors) * 10.0).round() / 10.0
 }

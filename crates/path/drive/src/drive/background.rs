@@ -1,11 +1,11 @@
-//! Requests for which nobody waits, in what the arm would else wait: free-block scheduling
-//! (Lumb, Schindler, Ganger, Nagle & Riedel, *Towards Higher Disk Head Utilization*, OSDI 2000)
-//! of writes that hosts have put off, and of what layers do by themselves.
+//! Background requests, served in the rotational latency of other requests. This is free-block
+//! scheduling (Lumb, Schindler, Ganger, Nagle & Riedel, *Towards Higher Disk Head Utilization*,
+//! OSDI 2000) for writes that hosts have put off, and for the layers' own work.
 //!
-//! They wait beside the queue. Before the arm leaves for one of the others, it serves each of
-//! them that lets that one begin on the medium no later. Where nothing else has come for a
-//! time they are served as others are, one by one; so they are when they have waited too long,
-//! or are too many.
+//! Background requests wait beside the queue. Before the arm leaves for a foreground request, the
+//! drive serves each background request that does not delay the foreground request on the medium.
+//! If no foreground request has come for a time, background requests are served one by one. A
+//! background request that is too old, or one too many, becomes a normal request.
 
 use super::{Drive, Lookup};
 use crate::config::{BackgroundConfig, milliseconds};
@@ -19,35 +19,35 @@ use std::collections::VecDeque;
 #[cfg(test)]
 mod tests;
 
-/// Those that wait, in the order in which they came, and what became of the others.
+/// The waiting background requests in order of arrival, and counters of the served ones.
 pub(super) struct Background {
     most: usize,
     age: Duration,
     idle: Duration,
     margin: Duration,
     waiting: VecDeque<Waiting>,
-    /// The last of the others ended then.
+    /// End of the last foreground request.
     quiet: Time,
     free: Sectors,
     at_idle: Sectors,
     late: Sectors,
 }
 
-/// A drive that has a command before it.
+/// State of a drive before the next command.
 #[derive(Clone, Copy)]
 struct Ahead {
-    /// When the arm is free of the one before.
+    /// Time when the arm is free of the previous command.
     free: Time,
-    /// When that was prepared.
+    /// Time when the previous command was prepared.
     prepared: Time,
     head: Head,
     last: Before,
 }
 
-/// The least by which instants that are reckoned one from another may differ.
+/// Largest rounding error between two instants computed from each other.
 const ROUNDING: Duration = Duration::from_nanos(4);
 
-/// Whether nobody waits for it: a write that was put off, or a layer's own read.
+/// True for a background request: a put-off write, or a read of a layer's own.
 pub(super) fn is_background(request: &Request) -> bool {
     let Request {
         operation,
@@ -61,10 +61,10 @@ pub(super) fn is_background(request: &Request) -> bool {
 }
 
 impl Background {
-    /// Nothing waits.
+    /// Creates an empty store.
     ///
     /// # Errors
-    /// A margin that is no time, or room for none.
+    /// Fails if the margin is no valid time or `most` is 0.
     pub(super) fn new(config: &BackgroundConfig) -> Result<Background, ConfigError> {
         let BackgroundConfig {
             most,
@@ -92,7 +92,7 @@ impl Background {
         self.waiting.len()
     }
 
-    /// Takes one in. Where they are too many, the oldest waits no longer.
+    /// Adds a request. If too many requests wait, returns the oldest.
     fn keep(&mut self, waiting: Waiting) -> Option<Waiting> {
         self.waiting.push_back(waiting);
         debug_assert!(
@@ -114,12 +114,12 @@ impl Background {
         overdue.then(|| self.waiting.pop_front()).flatten()
     }
 
-    /// Takes out the one in `slot`.
+    /// Removes the request in `slot`.
     pub(super) fn remove(&mut self, slot: u32) {
         self.waiting.retain(|waiting| waiting.slot != slot);
     }
 
-    /// One of the others has ended.
+    /// Records the end of a foreground request.
     pub(super) fn ended(&mut self, now: Time) {
         assert!(
             now >= self.quiet,
@@ -129,7 +129,7 @@ impl Background {
         self.quiet = now;
     }
 
-    /// What was served, and how.
+    /// Returns the amount of served data by kind of service.
     pub(super) fn readings(&self) -> LayerReadings {
         let megabytes = |sectors: Sectors| sectors.bytes().0 as f64 / 1e6;
         LayerReadings::new(
@@ -144,7 +144,7 @@ impl Background {
 }
 
 impl Drive {
-    /// Puts a request where it waits: under the discipline, or beside it.
+    /// Adds a request to the discipline, or to the background requests.
     pub(super) fn insert(&mut self, slot: u32, now: Time) {
         let waiting = self.waiting(slot, now);
         let request = &self.slots[slot].request;
@@ -158,7 +158,7 @@ impl Drive {
         }
     }
 
-    /// Those whose time has come are served as others are.
+    /// Moves due background requests to the queue.
     pub(super) fn let_background_in(&mut self, now: Time) {
         let Some(background) = &mut self.background else {
             return;
@@ -180,7 +180,7 @@ impl Drive {
         }
     }
 
-    /// When one of them is served though nothing ends then: nothing else has come for a time.
+    /// Due time of a background request, because no foreground request has come for the idle time.
     pub(super) fn background_due(&self) -> Time {
         let waits = |background: &&Background| {
             !background.waiting.is_empty() && self.service.is_none() && self.queue.is_empty()
@@ -189,8 +189,8 @@ impl Drive {
         background.map_or(Time::NEVER, |background| background.quiet + background.idle)
     }
 
-    /// One of them that costs `choice` nothing, which the arm would leave for at `now`: the
-    /// one that ends first. What the buffer answers needs no arm.
+    /// Returns a background request that does not delay `choice`, if the arm leaves at `now`. Of
+    /// several, returns the request that ends first. A choice that the buffer answers needs no arm.
     pub(super) fn ride(&mut self, now: Time, choice: &Choice) -> Option<Waiting> {
         let margin = self
             .background
@@ -219,7 +219,7 @@ impl Drive {
         Some(ride)
     }
 
-    /// The one of which `end` is least, of those that have one.
+    /// Returns the index of the request with the earliest `end`, among the requests with an end.
     fn least_of_background(&self, end: impl Fn(&Waiting) -> Option<Time>) -> Option<usize> {
         let waiting = &self.background.as_ref()?.waiting;
         let ends = waiting
@@ -229,7 +229,7 @@ impl Drive {
         ends.min().map(|(_, at)| at)
     }
 
-    /// The drive as it is at `now`.
+    /// Returns the state of the drive at `now`.
     fn ahead(&self, now: Time) -> Ahead {
         let (free, last) = (self.arm.free_from(now), self.last.kind);
         Ahead {
@@ -240,7 +240,8 @@ impl Drive {
         }
     }
 
-    /// How a request on the medium leaves the drive, and when it ends on the medium.
+    /// Predicts the state of the drive after a request on the medium, and the end of the request on
+    /// the medium.
     fn foresee(&self, ahead: &Ahead, waiting: &Waiting) -> (Ahead, Time) {
         let (mechanics, electronics) = (self.arm.mechanics(), &self.electronics);
         let extent = self.slots[waiting.slot].request.extent;

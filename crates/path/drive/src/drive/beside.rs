@@ -1,9 +1,9 @@
-//! What a drive answers beside its arm: reads of what is in the buffer, also
-//! of what came into it while they waited, and writes for which there is room.
-//! And the arm's preference for the stream that it is reading.
+//! Answers beside the arm, and the arm's preference for the current stream. The drive answers reads
+//! of buffered data, even if the data arrived in the buffer while the read waited. The drive also
+//! takes writes for which the buffer has room.
 //!
-//! Only drives with `buffered_first` work like this; the others look into the
-//! buffer when a request comes, and when the arm takes it up.
+//! Only drives with `buffered_first` work like this. Other drives look into the buffer when a
+//! request comes, and when the arm takes up the request.
 
 use super::{Drive, Last, Service};
 use crate::buffer::{Buffer, Lookup};
@@ -13,19 +13,19 @@ use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{Cylinder, Time};
 use std::collections::VecDeque;
 
-/// Requests that wait in such a drive, besides those under its discipline.
+/// Waiting requests of such a drive, besides the requests under the discipline.
 pub(super) struct Beside {
-    /// Reads that wait for the arm, by where they begin.
+    /// Reads waiting for the arm, by first sector.
     reads: Vec<Wanted>,
-    /// Writes for which the buffer has no room, in order of arrival.
+    /// Writes without room in the buffer, in order of arrival.
     writers: VecDeque<u32>,
-    /// The arm stays with a stream until then.
+    /// Time when the arm may leave the current stream.
     held: Time,
-    /// When something that waits may go on, though nothing ends then.
+    /// Time when a waiting request may go on although no request ends then.
     pub(super) look_again: Time,
 }
 
-/// A read that waits for the arm, and its slot.
+/// A read waiting for the arm.
 #[derive(Clone, Copy)]
 struct Wanted {
     start: u64,
@@ -44,7 +44,7 @@ impl Beside {
         }
     }
 
-    /// Requests that wait for room.
+    /// Number of writes waiting for room.
     pub(super) fn writers(&self) -> usize {
         self.writers.len()
     }
@@ -59,8 +59,8 @@ impl Beside {
         self.reads.insert(at, Wanted { start, end, slot });
     }
 
-    /// Reads from number `first` on that go on within reach of where the one
-    /// before ends, the first of `end`.
+    /// Counts the reads from number `first` on that continue each other within reach. The first
+    /// read must continue `end`.
     fn in_a_row(&self, first: usize, end: u64, buffer: &Buffer) -> usize {
         let mut reached = end;
         let goes_on = |read: &&Wanted| {
@@ -83,7 +83,7 @@ impl Beside {
 }
 
 impl Drive {
-    /// A request comes in at `now`.
+    /// Takes in a request at `now`.
     pub(super) fn enter(&mut self, slot: u32, now: Time) {
         self.let_buffer_work(now);
         let request = self.slots[slot].request;
@@ -104,7 +104,7 @@ impl Drive {
         }
     }
 
-    /// Lets what can go on at `now` go on, and finds when to look again.
+    /// Lets waiting requests go on at `now`, and computes the next time to look again.
     pub(super) fn attend(&mut self, now: Time) {
         self.let_buffer_work(now);
         self.let_writers_in(now);
@@ -121,6 +121,7 @@ impl Drive {
             buffer.on_medium()
         };
         let stream = if idle { beside.held } else { Time::NEVER };
+        // An instant that has passed would wake the drive again at once, without any change.
         let after_now = |time: Time| if time > now { time } else { Time::NEVER };
         beside.look_again = after_now(room).min(after_now(stream));
     }
@@ -132,7 +133,7 @@ impl Drive {
         }
     }
 
-    /// Whether a write is acknowledged when it is in the buffer.
+    /// True if a write completes when the data are in the buffer.
     fn is_cached(&self, slot: u32) -> bool {
         let forced = self.slots[slot].request.hints.force_unit_access;
         !forced
@@ -142,8 +143,8 @@ impl Drive {
                 .is_some_and(|buffer| buffer.takes_writes())
     }
 
-    /// Takes the writes for which there is room, in order of arrival. One for
-    /// which there never is goes to the medium itself.
+    /// Takes the writes with room in order of arrival. A write that will never have room goes to
+    /// the medium directly.
     fn let_writers_in(&mut self, now: Time) {
         while let Some(slot) = self
             .beside
@@ -167,7 +168,7 @@ impl Drive {
         }
     }
 
-    /// Takes up the next request that needs the arm, which is free of requests.
+    /// Takes up the next request that needs the arm. The arm must have no request.
     fn begin_beside(&mut self, now: Time) {
         self.pass_what_was_read(now);
         self.make_room_for_writers(now);
@@ -186,7 +187,7 @@ impl Drive {
         }
     }
 
-    /// Answers the reads that waited for what has been read ahead meanwhile.
+    /// Answers waiting reads whose data have been read ahead meanwhile.
     fn pass_what_was_read(&mut self, now: Time) {
         let (Some(beside), Some(buffer)) = (&self.beside, &self.buffer) else {
             return;
@@ -210,8 +211,7 @@ impl Drive {
         self.beside.as_ref()?.reads.get(at).copied()
     }
 
-    /// Where writes wait for room and none is on its way, some data go to the
-    /// medium now.
+    /// Destages data now if writes wait for room and no data are on the way to the medium.
     fn make_room_for_writers(&mut self, now: Time) {
         let wait = self
             .beside
@@ -225,10 +225,9 @@ impl Drive {
         }
     }
 
-    /// A read that begins where the heads are reading, or soon, costs no
-    /// positioning.
-    /// It goes first while the arm is held for its stream, and as long as
-    /// nobody else waits.
+    /// Serves a read that begins at or shortly behind the position of read-ahead. Such a read costs
+    /// no positioning. The read goes first while the arm is held for the stream, and while no other
+    /// request waits.
     fn go_on_with_stream(&mut self, now: Time) -> Option<Service> {
         let (beside, buffer) = (self.beside.as_ref()?, self.buffer.as_ref()?);
         let (start, end) = buffer.being_read()?;
@@ -257,7 +256,7 @@ impl Drive {
         Some(self.read_on(next.slot, now, there, rest, since))
     }
 
-    /// Serves the discipline's choice. `None` if the buffer answers it.
+    /// Serves the discipline's choice. `None` if the buffer answers the choice.
     fn serve_next(&mut self, now: Time) -> Option<Service> {
         let buffer = self.buffer.as_mut()?;
         if buffer.above_watermark() {
@@ -283,9 +282,8 @@ impl Drive {
         Some(service)
     }
 
-    /// Reads from the medium. Behind a read that goes on where an earlier one
-    /// ended, the arm stays to read ahead: between streams it would otherwise
-    /// spend its time on the way.
+    /// Reads from the medium. After a read continuing an earlier read, the arm stays to read ahead.
+    /// Otherwise the arm would spend the time between streams on seeks.
     fn read_stream(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
         let goes_on = self
             .buffer
@@ -312,7 +310,7 @@ impl Drive {
         self.insert(slot, now);
     }
 
-    /// Takes a read out of the queue that is served out of turn.
+    /// Removes a read from the queue that is served out of turn.
     fn leave_queue(&mut self, start: u64, slot: u32) {
         let left = self.queue.remove(slot);
         debug_assert!(

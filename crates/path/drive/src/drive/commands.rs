@@ -1,5 +1,5 @@
-//! The commands of a drive that move no data to or from the host: flushes and
-//! discards, and those that stop and start the platters.
+//! Commands of a drive that move no data to or from the host: flushes, discards, and commands that
+//! stop and start the platters.
 
 use super::{Drive, Service, Slot, parts};
 use crate::config::FlushCommand;
@@ -8,9 +8,9 @@ use fullstroke_contract::{Breakdown, Notice, Operation, Out, Port, Request, Sign
 use fullstroke_units::{Duration, Time};
 
 impl Drive {
-    /// Whether the drive takes `request` as a command. A flush finds nothing to
-    /// do where no writes are cached: Linux does not even send it there
-    /// (`blk_flush_policy`, `blk_insert_flush`).
+    /// True if the drive takes `request` as a command. A flush has nothing to do if no writes are
+    /// cached: Linux does not even send a flush to such a drive (`blk_flush_policy`,
+    /// `blk_insert_flush`).
     pub(super) fn is_command(&self, request: &Request) -> bool {
         match request.operation {
             Operation::Read | Operation::Write => true,
@@ -24,7 +24,7 @@ impl Drive {
         }
     }
 
-    /// Whether a command has the drive to itself: no other is inside.
+    /// True if a command needs the drive alone, without other commands inside.
     fn is_alone(&self, slot: u32) -> bool {
         match self.slots[slot].request.operation {
             Operation::Flush => self.flush_command == FlushCommand::Alone,
@@ -32,14 +32,14 @@ impl Drive {
         }
     }
 
-    /// Whether the first of those outside may not come in: one that is no queued
-    /// command waits until nothing is left inside.
+    /// True if the first request outside may not come in. A command that cannot be queued waits
+    /// until no command is inside.
     pub(super) fn waits_alone(&self, slot: u32) -> bool {
         self.is_alone(slot) && self.inside() > 0
     }
 
-    /// Whether such a command is being served, and what comes has to wait for it
-    /// outside: inside it would be answered beside the arm.
+    /// True if the drive is serving such a command. New requests then wait outside, because inside
+    /// they would be answered beside the arm.
     pub(super) fn serves_alone(&self) -> bool {
         self.beside.is_some()
             && self
@@ -47,14 +47,15 @@ impl Drive {
                 .is_some_and(|service| self.is_alone(service.slot))
     }
 
-    /// A command of all goes inside. Whether nothing may come in behind it.
+    /// Takes in a command for the whole drive. Returns true if no request may come in after the
+    /// command.
     pub(super) fn take_in(&mut self, slot: u32, now: Time) -> bool {
         self.of_all.push_back((slot, now));
         self.is_alone(slot)
     }
 
-    /// A command of all goes before what waits for the arm: the next to be
-    /// served.
+    /// Begins a command for the whole drive. Such a command goes before the requests waiting for
+    /// the arm.
     pub(super) fn begin_of_all(&mut self, now: Time) -> bool {
         let Some((slot, entered)) = self.of_all.pop_front() else {
             return false;
@@ -67,7 +68,7 @@ impl Drive {
         true
     }
 
-    /// What is in the buffer goes to the medium, then the platters stop.
+    /// Writes dirty data to the medium, then stops the platters.
     fn stand_by(&mut self, slot: u32, entered: Time, now: Time) -> Service {
         let mut service = self.flush(slot, entered, now);
         let Some(spin_down) = self.spin_down.filter(|_| !self.arm.rests()) else {
@@ -75,6 +76,7 @@ impl Drive {
         };
         let last = service.finish;
         if let Some(buffer) = &mut self.buffer {
+            // Read-ahead ends, because the platters leave full speed.
             buffer.stop_fill(last);
         }
         debug_assert!(
@@ -90,10 +92,11 @@ impl Drive {
         service
     }
 
-    /// The platters turn when it is done.
+    /// Starts the platters. The command ends when the platters turn.
     fn start(&mut self, slot: u32, now: Time) -> Service {
         let submitted = self.slots[slot].submitted;
         if let Some(buffer) = &mut self.buffer {
+            // Destaging may have started the platters already.
             buffer.catch_up(now, false, &mut self.arm);
         }
         let ready = if self.arm.rests() {
@@ -111,10 +114,10 @@ impl Drive {
         }
     }
 
-    /// Gives notice of what the platters have done up to `now`, in its order.
+    /// Sends notices of the stops and starts up to `now`, in order of time.
     #[inline]
     pub(super) fn tell(&mut self, now: Time, out: &mut Out) {
-        // This is asked at every event, and most drives never stop.
+        // This check runs at every event, and most drives never stop.
         if self.spin_down.is_some() {
             self.tell_of_platters(now, out);
         }
@@ -137,8 +140,7 @@ impl Drive {
         }
     }
 
-    /// What had been taken into the buffer when the flush came goes to the
-    /// medium.
+    /// Writes the data to the medium that were in the buffer when the flush came.
     fn flush(&mut self, slot: u32, entered: Time, now: Time) -> Service {
         let submitted = self.slots[slot].submitted;
         let mut access = Access::default();
@@ -148,6 +150,7 @@ impl Drive {
             .map_or(now + self.command_overhead, |buffer| {
                 buffer.catch_up(now, !self.queue.is_empty(), &mut self.arm);
                 let dirty = buffer.is_dirty_since(entered);
+                // Only dirty data need platters and heads.
                 let from = if dirty && self.arm.is_away() {
                     self.arm.needed(now)
                 } else {
@@ -166,8 +169,8 @@ impl Drive {
         }
     }
 
-    /// A discard costs the electronics a command, and the arm nothing: addresses
-    /// are forgotten, not written. A drive that ignores it takes as long.
+    /// Serves a discard. A discard costs the electronics one command and the arm nothing, because
+    /// addresses are forgotten, not written. A drive that ignores discards takes as long.
     pub(super) fn discard(&mut self, slot: u32, now: Time) {
         let Slot { submitted, .. } = self.slots[slot];
         let begun = self.bus_free.max(now);

@@ -1,10 +1,10 @@
-//! Platters that stop by themselves when nothing is to do.
+//! Platters that stop by themselves while the drive is idle.
 
 use super::Drive;
 use fullstroke_units::Time;
 
 impl Drive {
-    /// When the platters next stop by themselves, or have stopped and somebody is to be told.
+    /// Time of the next stop of the platters, or of the next notice of a stop.
     #[inline]
     pub(super) fn rests_at(&self) -> Time {
         if self.spin_down.is_none() {
@@ -14,8 +14,7 @@ impl Drive {
         told.unwrap_or(Time::NEVER).min(self.stops_at())
     }
 
-    /// When the platters next stop by themselves. What the buffer does by itself does not keep them
-    /// from it.
+    /// Time of the next stop of the platters. The buffer's own work does not postpone the stop.
     fn stops_at(&self) -> Time {
         let idle = self.slots.is_empty() && !self.arm.rests();
         let timer = self.timer.as_ref().filter(|_| idle);
@@ -24,8 +23,8 @@ impl Drive {
         })
     }
 
-    /// Stops the platters at the instant at which they were due to, if that has come. What is in
-    /// the buffer goes to the medium first.
+    /// Stops the platters at the due time, if that time has come. Dirty data go to the medium
+    /// first.
     #[inline]
     pub(super) fn rest_when_due(&mut self, now: Time) {
         if self.timer.is_some() {
@@ -35,6 +34,8 @@ impl Drive {
 
     fn rest_by_timer(&mut self, now: Time) {
         self.learn();
+        // A late wake-up may cover several stops, because the buffer can start the platters in
+        // between.
         while self.slots.is_empty() {
             self.turn_for_buffer(now);
             let due = self.stops_at();
@@ -55,7 +56,7 @@ impl Drive {
         }
     }
 
-    /// Platters that stand may be needed by the buffer itself.
+    /// Lets the buffer start standing platters if the buffer needs the platters.
     fn turn_for_buffer(&mut self, now: Time) {
         if let Some(buffer) = self.buffer.as_mut().filter(|_| self.arm.rests()) {
             buffer.catch_up(now, false, &mut self.arm);
@@ -63,13 +64,13 @@ impl Drive {
         }
     }
 
-    /// The platters stand from `at` on, and somebody is to be told then.
+    /// Records that the platters stand from `at` on, so that a notice goes out.
     pub(super) fn stand_from(&mut self, at: Time) {
         self.stopped_before = self.stopped_before.or(self.stopped.take());
         self.stopped = Some(at);
     }
 
-    /// Everything dirty goes to the medium from `due` on; when that is done.
+    /// Writes all dirty data to the medium from `due` on. Returns the end of the writes.
     fn settle(&mut self, due: Time) -> Time {
         let from = self.arm.free_from(due).max(due);
         let Some(buffer) = &mut self.buffer else {
@@ -84,7 +85,7 @@ impl Drive {
         last
     }
 
-    /// Tells the timer that platters are needed again that had stopped.
+    /// Tells the policy that stopped platters are needed again.
     fn learn(&mut self) {
         if self.arm.rests() {
             return;

@@ -13,8 +13,8 @@ fn of_margin(margin_ms: f64, on_the_way: u32) -> FreeblockConfig {
     }
 }
 
-/// The small drive with what makes tracks uneven, and with skews that put no seek on the
-/// raster of its sectors.
+/// Returns the small drive with uneven tracks. The skews keep each seek off the raster of the
+/// sectors.
 fn uneven(order: TrackOrder, slips: &[u64]) -> DriveConfig {
     let mut config = DriveConfig {
         order,
@@ -39,8 +39,7 @@ fn orders() -> impl Strategy<Value = TrackOrder> {
     ])
 }
 
-/// A request's way, and what comes of it: its address, sectors, whether it writes, and the
-/// pause before.
+/// A request: address, sectors, true for a write, and the pause before the request in ns.
 type Asked = (u64, u64, bool, u64);
 
 fn asked() -> impl Strategy<Value = Vec<Asked>> {
@@ -50,13 +49,13 @@ fn asked() -> impl Strategy<Value = Vec<Asked>> {
     )
 }
 
-/// How much later, in ns, a request may end whose way was gone step by step: each step
-/// rounds to nanoseconds, and the medium is met within two of them.
+/// Delay in ns that rounding may add to a request that was replayed step by step. Each step rounds
+/// to nanoseconds, and the medium is met within two nanoseconds.
 const ROUNDING_NS: u64 = 3;
 
 proptest! {
-    /// Each way is gone again by accesses of the mechanics, which know nothing of plans:
-    /// every extent is read, and the request still ends when it would have alone.
+    /// Replays each route with plain accesses of the mechanics, which know nothing of plans. The
+    /// arm must read every extent, and the request must end as early as without the scan.
     #[test]
     fn what_is_read_on_the_way_costs_the_request_nothing(
         asked in asked(), order in orders(), on_the_way in 0u32..9, slips in prop::collection::btree_set(0u64..400, 0..6),
@@ -92,7 +91,7 @@ proptest! {
         prop_assert_eq!(times.iter().map(|&times| u64::from(times)).sum::<u64>(), scan.covered.sectors().0);
     }
 
-    /// What passes whole in a window is what an access of each sector alone would say.
+    /// A sector passes completely in a window if a read of that sector alone ends in the window.
     #[test]
     fn a_sector_passes_if_a_read_of_it_ends_in_time(
         order in orders(), cylinder in 0u32..20, surface in 0u32..2, from in 0u64..20_000_000, lasts in 0u64..6_000_000,
@@ -130,7 +129,7 @@ pub(crate) fn buffer() -> BufferConfig {
     serde_json::from_str(r#"{"segments": 4, "segment_sectors": 32}"#).unwrap()
 }
 
-/// What a drive answers.
+/// Returns the completions of a drive.
 fn run(config: DriveConfig, asked: &[Asked]) -> Vec<Completion> {
     let mut now = Time::ZERO;
     let requests = (0..).zip(asked).map(|(id, &(lbn, sectors, write, pause))| {

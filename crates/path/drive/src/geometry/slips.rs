@@ -1,16 +1,14 @@
-//! Sectors that carry no LBN, and LBNs that live elsewhere.
+//! Sectors without an LBN, and LBNs on replacement sectors.
 
 use crate::config::SlipConfig;
 use fullstroke_contract::ConfigError;
 
-/// Runs of sectors that carry no LBN, because the LBN that would have been
-/// theirs slipped to the next sector. Sorted, and indexed so that tens of
-/// thousands of them cost no more than one look-up.
+/// Runs of sectors without an LBN: the LBN of a slipped sector moved to the next sector. The runs
+/// are sorted and indexed, so that tens of thousands of runs cost one look-up.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slips {
     runs: Vec<Run>,
-    /// For each `1 << shift` offsets, how many runs were slipped over before
-    /// them.
+    /// For each `1 << shift` offsets, the number of runs that were slipped over before the offsets.
     index: Vec<u32>,
     shift: u32,
 }
@@ -19,7 +17,7 @@ pub(super) struct Slips {
 struct Run {
     start: u64,
     sectors: u64,
-    /// Slipped sectors in all runs before this one.
+    /// Number of slipped sectors in all runs before this one.
     before: u64,
 }
 
@@ -28,15 +26,15 @@ impl Run {
         self.start + self.sectors
     }
 
-    /// The first offset that has slipped over the run.
+    /// Returns the first offset that has slipped over the run.
     fn slipped_from(&self) -> u64 {
         self.start - self.before
     }
 }
 
 impl Slips {
-    /// The runs of `configured` in a zone of `total` sectors, which slip within
-    /// ranges of `range` sectors: no run reaches over the end of one.
+    /// Builds the runs of `configured` in a zone of `total` sectors. LBNs slip within ranges of
+    /// `range` sectors, so a run is cut at the end of a range.
     pub(super) fn new(
         configured: &[SlipConfig],
         total: u64,
@@ -78,10 +76,12 @@ impl Slips {
         if runs.is_empty() {
             return Slips::default();
         }
-        // About one run for each entry of the index.
+        // The shift gives about one run for each entry of the index.
         let shift = (total / runs.len() as u64).max(1).ilog2();
         let mut index = Vec::with_capacity((total >> shift) as usize + 2);
         let mut run = 0;
+        // One entry more than buckets, because a look-up reads the entry of the next bucket as
+        // well.
         for bucket in 0..(total >> shift) + 2 {
             while runs
                 .get(run)
@@ -99,15 +99,15 @@ impl Slips {
         Slips { runs, index, shift }
     }
 
-    /// Sectors in all runs.
+    /// Number of sectors in all runs.
     pub(super) fn sectors(&self) -> u64 {
         self.runs
             .last()
             .map_or(0, |last| last.before + last.sectors)
     }
 
-    /// The sector of the LBN at `offset`, and the number of the first run
-    /// behind it.
+    /// Returns the sector of the LBN at `offset`, and the number of the first run behind the
+    /// sector.
     #[inline]
     pub(super) fn slip(&self, offset: u64) -> (u64, u32) {
         if self.runs.is_empty() {
@@ -128,8 +128,8 @@ impl Slips {
         (offset + slipped, run)
     }
 
-    /// The same where slips have an effect up to the end of a range only: the
-    /// sector of the LBN at `offset` of the range that begins at `base`.
+    /// Returns the sector of the LBN at `offset` of the range that begins at `base`. Slips have an
+    /// effect only up to the end of the range.
     #[inline]
     pub(super) fn slip_within(&self, base: u64, offset: u64) -> (u64, u32) {
         let first = self.first_from(base);
@@ -145,12 +145,12 @@ impl Slips {
         (base + offset + slipped, (first + passed) as u32)
     }
 
-    /// The number of the first run that begins at `sector` or behind.
+    /// Returns the number of the first run beginning at or behind `sector`.
     pub(super) fn first_from(&self, sector: u64) -> usize {
         self.runs.partition_point(|run| run.start < sector)
     }
 
-    /// Slipped sectors before `sector`.
+    /// Number of slipped sectors before `sector`.
     pub(super) fn before(&self, sector: u64) -> u64 {
         match self
             .first_from(sector)
@@ -162,8 +162,7 @@ impl Slips {
         }
     }
 
-    /// Slipped sectors in runs from number `first` on that begin before `to`,
-    /// as far as they reach before it.
+    /// Number of slipped sectors before `to`, in runs from number `first` on.
     #[inline]
     pub(super) fn slipped_from_run(&self, first: u32, to: u64) -> u64 {
         let rest = self.runs.get(first as usize..).unwrap_or_default();
@@ -173,8 +172,8 @@ impl Slips {
             .sum()
     }
 
-    /// The last sector of a transfer of `sectors` from `start`, where `first`
-    /// is the first run behind `start`.
+    /// Returns the last sector of a transfer of `sectors` from `start`. `first` is the number of
+    /// the first run behind `start`.
     #[inline]
     pub(super) fn last_of(&self, first: u32, start: u64, sectors: u64) -> u64 {
         let mut last = start + sectors - 1;
@@ -187,24 +186,25 @@ impl Slips {
         last
     }
 
-    /// Whether `sector` carries no LBN.
+    /// True if `sector` has no LBN.
     pub(super) fn contains(&self, sector: u64) -> bool {
         let behind = self.runs.partition_point(|run| run.start <= sector);
         behind > 0 && sector < self.runs[behind - 1].end()
     }
 }
 
-/// LBNs whose sector is defective and which live on a spare sector instead.
+/// LBNs with a defective sector, which live on a spare sector instead.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Remaps {
-    /// Defective sector and spare sector, ascending by the first.
+    /// Pairs of defective sector and spare sector, ascending by the defective sector.
     by_defect: Vec<(u64, u64)>,
-    /// The same, ascending by the spare.
+    /// Pairs of spare sector and defective sector, ascending by the spare sector.
     by_spare: Vec<(u64, u64)>,
 }
 
 impl Remaps {
-    /// Pairs of a defective sector and its replacement in a zone of `total`.
+    /// Builds the remaps from pairs of a defective sector and a replacement, in a zone of `total`
+    /// sectors.
     pub(super) fn new(configured: &[(u64, u64)], total: u64) -> Result<Remaps, ConfigError> {
         let mut by_defect = configured.to_vec();
         by_defect.sort_unstable();
@@ -245,7 +245,7 @@ impl Remaps {
         self.by_defect.is_empty()
     }
 
-    /// The first defective sector at `sector` or behind, and its replacement.
+    /// Returns the first defective sector at or behind `sector`, with the replacement.
     pub(super) fn next(&self, sector: u64) -> Option<(u64, u64)> {
         self.by_defect
             .get(
@@ -255,14 +255,14 @@ impl Remaps {
             .copied()
     }
 
-    /// The replacement of `sector`, if it is defective.
+    /// Returns the replacement of `sector`. `None` if `sector` is not defective.
     pub(super) fn replacement(&self, sector: u64) -> Option<u64> {
         self.next(sector)
             .filter(|&(defect, _)| defect == sector)
             .map(|(_, spare)| spare)
     }
 
-    /// The defective sector that `sector` replaces, if it does.
+    /// Returns the defective sector that `sector` replaces. `None` if `sector` is no replacement.
     pub(super) fn replaced_by(&self, sector: u64) -> Option<u64> {
         let index = self
             .by_spare
@@ -271,7 +271,7 @@ impl Remaps {
         Some(self.by_spare[index].1)
     }
 
-    /// The replacement sectors, ascending.
+    /// Returns the replacement sectors, ascending.
     pub(super) fn spares(&self) -> impl Iterator<Item = u64> + '_ {
         self.by_spare.iter().map(|&(spare, _)| spare)
     }

@@ -1,38 +1,37 @@
-//! The order in which addresses pass through the tracks of a zone.
+//! The order of addresses through the tracks of a zone.
 //!
-//! Every order is a **group** of neighbouring cylinders that repeats inward.
-//! Within a group, addresses pass over **runs**: neighbouring tracks of one
-//! surface, inward or outward. A conventional drive has groups of one cylinder
-//! and runs of one track; banded ones have groups of one band of each surface, or
-//! of two.
+//! Every order is a **group** of neighbouring cylinders that repeats inward. Within a group,
+//! addresses pass over **runs**: neighbouring tracks of one surface, inward or outward. A
+//! conventional drive has groups of one cylinder and runs of one track. Banded orders have groups
+//! of one or two bands on each surface.
 
 use crate::config::{Direction, RunConfig, TrackOrder};
 use fullstroke_contract::ConfigError;
 use fullstroke_units::Angle;
 
-/// Neighbouring tracks of one surface that addresses pass over.
+/// Neighbouring tracks of one surface with consecutive addresses.
 #[derive(Clone, Debug, PartialEq)]
 struct Run {
     surface: u32,
-    /// The outermost cylinder, counted within the group.
+    /// Outermost cylinder, counted within the group.
     first_cylinder: u32,
     tracks: u32,
     direction: Direction,
     sectors_per_track: u64,
     sector_angle: Angle,
-    /// The first sector, counted within the group.
+    /// First sector, counted within the group.
     start: u64,
-    /// Where the first track begins, from the origin of the group.
+    /// Angle of the first track, from the origin of the group.
     angle: Angle,
-    /// From where one track begins to where the next does.
+    /// Angle from the beginning of one track to the beginning of the next.
     step: Angle,
 }
 
-/// Cylinders over which the order repeats.
+/// Neighbouring cylinders that form one period of the order.
 #[derive(Clone, Debug)]
 struct Group {
     runs: Vec<Run>,
-    /// Sectors of each run, where all are equal.
+    /// Number of sectors of each run, if all runs are equal.
     run_sectors: Option<u64>,
     sectors: u64,
 }
@@ -43,46 +42,46 @@ pub(super) struct Tracks {
     group: Group,
     group_cylinders: u32,
     groups: u32,
-    /// What is left of a group at the inner end.
+    /// The incomplete group at the inner end. `None` if the last group is complete.
     tail: Option<Group>,
-    /// From the origin of one group to that of the next.
+    /// Angle from the origin of one group to the origin of the next.
     group_advance: Angle,
-    /// Sectors of the zone.
+    /// Number of sectors of the zone.
     sectors: u64,
 }
 
-/// A track, as found for one of its sectors.
+/// The track of a sector.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FoundTrack {
-    /// Counted within the zone.
+    /// Cylinder, counted within the zone.
     pub(super) cylinder: u32,
     pub(super) surface: u32,
-    /// Its first sector, counted within the zone.
+    /// First sector of the track, counted within the zone.
     pub(super) start: u64,
     pub(super) sectors: u64,
-    /// Where it begins, from the origin of the zone.
+    /// Angle of the track, from the origin of the zone.
     pub(super) angle: Angle,
     pub(super) sector_angle: Angle,
 }
 
-/// What the tracks of a zone are built from.
+/// Input for the tracks of a zone.
 pub(super) struct TracksConfig<'a> {
     pub(super) order: TrackOrder,
     pub(super) band_tracks: u32,
     pub(super) band_start: Direction,
-    /// In place of an order: the runs of one group, and its cylinders.
+    /// Runs of one group in place of the order; empty if `order` holds.
     pub(super) runs: &'a [RunConfig],
     pub(super) cylinders: u32,
-    /// Track length by surface.
+    /// Track length in sectors by surface.
     pub(super) lengths: &'a [u64],
     pub(super) track_skew: Angle,
     pub(super) cylinder_skew: Angle,
 }
 
 impl TracksConfig<'_> {
-    /// Whether the track skew is that of every change of head, rather than of
-    /// one within a cylinder: where bands begin anew on the first surface, the
-    /// arm goes back as well.
+    /// True if the track skew holds at every change of head, instead of changes within a cylinder
+    /// only. In orders that return to the first surface, a change of head includes a movement of
+    /// the arm.
     fn skews_by_head(&self) -> bool {
         let returns = matches!(
             self.order,
@@ -91,7 +90,7 @@ impl TracksConfig<'_> {
         returns && self.runs.is_empty()
     }
 
-    /// The skew from the last track of one run to the first of the next.
+    /// Returns the skew from the last track of one run to the first track of the next.
     fn skew_between(&self, before: &Run, next: &Run) -> Angle {
         let by_track = if self.skews_by_head() {
             before.surface != next.surface
@@ -105,7 +104,7 @@ impl TracksConfig<'_> {
         }
     }
 
-    /// The skew from the last track of a group to the first of the next.
+    /// Returns the skew from the last track of a group to the first track of the next.
     fn skew_of_groups(&self) -> Angle {
         if self.skews_by_head() && self.lengths.len() > 1 {
             self.track_skew
@@ -143,7 +142,8 @@ impl Tracks {
         self.sectors
     }
 
-    /// The angle of a sector on the longest track. A tail has no other tracks.
+    /// Returns the angle of a sector on the longest track. The tail has no other tracks than the
+    /// groups.
     pub(super) fn least_sector(&self) -> Angle {
         self.group
             .runs
@@ -153,7 +153,7 @@ impl Tracks {
             .unwrap_or(Angle::ZERO)
     }
 
-    /// Sectors, tracks and revolutions of one group, passed over in order.
+    /// Returns sectors, tracks and revolutions of one group during a sequential pass.
     pub(super) fn of_group(&self) -> (u64, f64, f64) {
         let tracks: u32 = self.group.runs.iter().map(|run| run.tracks).sum();
         let mut switched = 0.0;
@@ -173,7 +173,7 @@ impl Tracks {
         )
     }
 
-    /// The track that holds `sector`.
+    /// Returns the track of `sector`.
     #[inline]
     pub(super) fn holding(&self, sector: u64) -> FoundTrack {
         debug_assert!(
@@ -200,7 +200,7 @@ impl Tracks {
         self.track(number as u32, run, track)
     }
 
-    /// The track of `surface` at `cylinder` of the zone, if there is one.
+    /// Returns the track of `surface` at `cylinder` of the zone, if there is one.
     pub(super) fn at(&self, cylinder: u32, surface: u32) -> Option<FoundTrack> {
         let number = (cylinder / self.group_cylinders).min(self.groups);
         let group = if number < self.groups {
@@ -220,13 +220,14 @@ impl Tracks {
         Some(self.track(number, run, track))
     }
 
-    /// Track number `track` of `run` in group number `group`.
+    /// Returns track number `track` of `run` in group number `group`.
     #[inline]
     fn track(&self, group: u32, run: &Run, track: u32) -> FoundTrack {
         let cylinder = match run.direction {
             Direction::Inward => run.first_cylinder + track,
             Direction::Outward => run.first_cylinder + run.tracks - 1 - track,
         };
+        // Angles wrap at a whole revolution, so wrapping arithmetic loses nothing.
         let angle = self
             .group_advance
             .0
@@ -246,18 +247,19 @@ impl Tracks {
     }
 }
 
-/// A run before its sectors and angles are known.
+/// A run whose sectors and angles are not computed yet.
 #[derive(Clone, Debug)]
 struct RunOutline {
     surface: u32,
     first_cylinder: u32,
     tracks: u32,
     direction: Direction,
-    /// Track length, where it is not that of the surface.
+    /// Track length in sectors. `None` means the length of the surface.
     sectors: Option<u64>,
-    /// Where the first track begins, from the origin of the group.
+    /// Angle of the first track, from the origin of the group. `None` means from the skews.
     angle: Option<Angle>,
-    /// From where one track begins to where the next does.
+    /// Angle from the beginning of one track to the beginning of the next. `None` means the
+    /// cylinder skew.
     step: Option<Angle>,
 }
 
@@ -275,7 +277,7 @@ impl RunOutline {
     }
 }
 
-/// The cylinders of a group and its runs, for each order that has a name.
+/// Returns the number of cylinders of a group and the runs, for each named order.
 fn outlines(config: &TracksConfig<'_>) -> (u32, Vec<RunOutline>) {
     let surfaces = config.lengths.len() as u32;
     let one = |surface, cylinder| RunOutline::new(surface, cylinder, 1, Direction::Inward);
@@ -330,8 +332,8 @@ fn outlines(config: &TracksConfig<'_>) -> (u32, Vec<RunOutline>) {
     }
 }
 
-/// The cylinders of a group whose runs are described one by one. They must
-/// cover each of its tracks once.
+/// Returns the number of cylinders of a group and the runs, if the file describes each run. The
+/// runs must cover each track of the group once.
 fn described(config: &TracksConfig<'_>) -> Result<(u32, Vec<RunOutline>), ConfigError> {
     let surfaces = config.lengths.len() as u32;
     let fail =
@@ -342,6 +344,7 @@ fn described(config: &TracksConfig<'_>) -> Result<(u32, Vec<RunOutline>), Config
         .map(|run| run.first_cylinder.saturating_add(run.tracks))
         .max()
         .unwrap_or(0);
+    // The table of seen tracks below takes one byte per track, so 16 MiB at most.
     if u64::from(cylinders) * u64::from(surfaces) > 1 << 24 {
         return Err(ConfigError::new(
             "runs",
@@ -400,7 +403,7 @@ impl Run {
         }
     }
 
-    /// Where the last track begins.
+    /// Angle of the beginning of the last track.
     fn last_angle(&self) -> Angle {
         Angle(
             self.angle
@@ -411,8 +414,8 @@ impl Run {
 }
 
 impl Group {
-    /// The first `cylinders` of a group, and the angle from its origin to that
-    /// of the group behind it.
+    /// Builds the first `cylinders` cylinders of a group. Also returns the angle from the origin of
+    /// this group to the origin of the next.
     fn new(outlines: &[RunOutline], cylinders: u32, config: &TracksConfig<'_>) -> (Group, Angle) {
         let mut runs: Vec<Run> = Vec::with_capacity(outlines.len());
         let mut sectors = 0;
@@ -459,7 +462,8 @@ impl Group {
     }
 }
 
-/// The angle of one sector; that of a track's only sector is the largest angle.
+/// Returns the angle of one sector. The only sector of a track has the largest angle, because a
+/// whole revolution would wrap to 0.
 fn sector_angle(sectors: u64) -> Angle {
     if sectors == 1 {
         Angle(u64::MAX)

@@ -1,4 +1,4 @@
-//! A zone: which of its sectors carry LBNs, and which.
+//! A zone: the map between the sectors of the zone and LBNs.
 
 use super::slips::{Remaps, Slips};
 use super::tracks::{FoundTrack, Tracks, TracksConfig};
@@ -14,35 +14,35 @@ pub(super) struct Zone {
     pub(super) first_cylinder: u32,
     pub(super) cylinders: u32,
     pub(super) tracks: Tracks,
-    /// Sectors in front of the zone's first LBN.
+    /// Number of sectors in front of the first LBN of the zone.
     dead: u64,
-    /// Angle of the zone's first sector.
+    /// Angle of the first sector of the zone.
     origin: Angle,
-    /// Where spares stand at the end of ranges rather than of the zone.
+    /// Ranges with spares at their ends. `None` if the spares stand at the end of the zone.
     range: Option<Range>,
     slips: Slips,
     remaps: Remaps,
 }
 
-/// Sectors that share spares: LBNs slip within a range only.
+/// Sectors that share spares. LBNs slip within a range only.
 #[derive(Clone, Copy, Debug)]
 struct Range {
-    /// Sectors of a range.
+    /// Number of sectors of a range.
     sectors: u64,
-    /// LBNs of a range.
+    /// Number of LBNs of a range.
     lbns: u64,
 }
 
-/// The sector of an LBN, counted within the zone in LBN order, holes counted.
+/// The sector of an LBN, counted within the zone in LBN order, including sectors without LBN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Placed {
     pub(super) sector: u64,
     /// Index of the first run of slips behind the sector.
     pub(super) next_slip: u32,
-    /// LBNs from this one on, itself included, before spares or the end of the
-    /// zone interrupt them.
+    /// Number of LBNs from this one on, inclusive, before spares or the end of the zone interrupt
+    /// the sequence.
     pub(super) lbns_left: u64,
-    /// LBNs before this one since spares or the beginning of the zone.
+    /// Number of LBNs before this one since spares or the beginning of the zone.
     pub(super) lbns_before: u64,
 }
 
@@ -87,8 +87,8 @@ impl Zone {
         Ok(zone)
     }
 
-    /// The configured slips, and those that stand for tracks shorter than the
-    /// others; and how many sectors the latter are.
+    /// Returns the configured slips together with the slips that represent shorter tracks. Also
+    /// returns the number of sectors in the latter.
     fn slips(
         config: &ZoneConfig,
         tracks: &Tracks,
@@ -123,7 +123,7 @@ impl Zone {
         Ok((Slips::new(&all, tracks.sectors(), range)?, excepted))
     }
 
-    /// What must hold between slips, remaps and spares.
+    /// Checks that slips, remaps and spares fit together.
     fn check(&self, config: &ZoneConfig) -> Result<(), ConfigError> {
         if let Some(range) = self.range {
             let spare = range.sectors - range.lbns;
@@ -158,7 +158,7 @@ impl Zone {
         Ok(())
     }
 
-    /// The sector of the LBN at `offset` of the zone, remaps aside.
+    /// Returns the sector of the LBN at `offset` of the zone, without remaps.
     #[inline]
     pub(super) fn place(&self, offset: u64) -> Placed {
         debug_assert!(
@@ -191,7 +191,8 @@ impl Zone {
         }
     }
 
-    /// The offset of the LBN whose natural sector this is, if it has one.
+    /// Returns the offset of the LBN with the natural sector `sector`. `None` if the sector has no
+    /// natural LBN.
     pub(super) fn natural_offset(&self, sector: u64) -> Option<u64> {
         if self.slips.contains(sector) {
             return None;
@@ -212,7 +213,7 @@ impl Zone {
             .filter(|&offset| offset < self.lbns)
     }
 
-    /// The offset of the LBN that lives on `sector`, if one does.
+    /// Returns the offset of the LBN on `sector`. `None` if no LBN lives there.
     pub(super) fn offset_on(&self, sector: u64) -> Option<u64> {
         match self.remaps.replaced_by(sector) {
             Some(defect) => self.natural_offset(defect),
@@ -221,7 +222,7 @@ impl Zone {
         }
     }
 
-    /// LBNs from `placed` to the end of its track, itself included.
+    /// Number of LBNs from `placed` to the end of the track, inclusive.
     #[inline]
     pub(super) fn left_on_track(&self, placed: &Placed, track: &FoundTrack) -> u64 {
         let end = track.start + track.sectors;
@@ -235,14 +236,15 @@ impl Zone {
         (end - placed.sector - slipped).min(placed.lbns_left)
     }
 
-    /// LBNs before `placed` on its track.
+    /// Number of LBNs before `placed` on the track.
     pub(super) fn before_on_track(&self, placed: &Placed, track: &FoundTrack) -> u64 {
         let slipped = self.slips.before(placed.sector) - self.slips.before(track.start);
         (placed.sector - track.start - slipped).min(placed.lbns_before)
     }
 
-    /// Where the LBN at `placed` lives instead, if its sector is defective;
-    /// else how many LBNs follow, itself included, before one that does.
+    /// Returns `Ok` with the replacement sector if the sector at `placed` is defective. Otherwise
+    /// returns `Err` with the number of LBNs from `placed` on, inclusive, before the next remapped
+    /// LBN.
     #[inline]
     pub(super) fn remapped(&self, placed: &Placed) -> Result<u64, u64> {
         if self.remaps.is_empty() {
@@ -258,7 +260,7 @@ impl Zone {
         }
     }
 
-    /// A replacement sector as a place of its own.
+    /// Returns the place of a replacement sector.
     pub(super) fn replacement(&self, sector: u64) -> Placed {
         Placed {
             sector,
@@ -268,13 +270,13 @@ impl Zone {
         }
     }
 
-    /// Sectors that pass while `sectors` LBNs from `sector` on are transferred.
+    /// Returns the number of passing sectors during a transfer of `sectors` LBNs from `sector` on.
     #[inline]
     pub(super) fn passed(&self, sector: u64, next_slip: u32, sectors: u64) -> u64 {
         self.slips.last_of(next_slip, sector, sectors) + 1 - sector
     }
 
-    /// The angle at which `sector` begins.
+    /// Returns the angle of the beginning of `sector`.
     #[inline]
     pub(super) fn angle(&self, sector: u64, track: &FoundTrack) -> Angle {
         let within = track.sector_angle.0.wrapping_mul(sector - track.start);
@@ -288,7 +290,8 @@ impl Zone {
 }
 
 impl Range {
-    /// The ranges that the configuration asks for: tracks or cylinders.
+    /// Returns the ranges of the configuration: tracks or cylinders. `None` if the configuration
+    /// has no ranges.
     fn new(config: &ZoneConfig, lengths: &[u64]) -> Result<Option<Range>, ConfigError> {
         let (key, sectors, spares) = match (config.spares_per_track, config.spares_per_cylinder) {
             (0, 0) => return Ok(None),
@@ -324,7 +327,7 @@ impl Range {
     }
 }
 
-/// `sectors` of a track of `length` as an angle.
+/// Converts `sectors` of a track of `length` sectors to an angle.
 fn skew(key: &str, sectors: f64, length: u64) -> Result<Angle, ConfigError> {
     if !(sectors.is_finite() && sectors >= 0.0) {
         return Err(ConfigError::new(
@@ -332,6 +335,7 @@ fn skew(key: &str, sectors: f64, length: u64) -> Result<Angle, ConfigError> {
             format!("found {sectors}; expected a number of sectors, 0 or more"),
         ));
     }
+    // A whole number of sectors becomes an exact ratio. Only a fraction needs floating point.
     Ok(if sectors.fract() == 0.0 && sectors < 1e15 {
         Angle::from_ratio(sectors as u64, length)
     } else {
@@ -340,7 +344,7 @@ fn skew(key: &str, sectors: f64, length: u64) -> Result<Angle, ConfigError> {
 }
 
 impl SectorsPerTrack {
-    /// The length of each surface's tracks.
+    /// Returns the track length of each surface.
     fn by_surface(&self, surfaces: u32) -> Result<Vec<u64>, ConfigError> {
         let lengths: Vec<u64> = match self {
             SectorsPerTrack::Same(sectors) => vec![u64::from(*sectors); surfaces as usize],
@@ -367,7 +371,7 @@ impl SectorsPerTrack {
     }
 }
 
-/// The cylinders of a zone lie behind those of the zone before.
+/// Checks that the cylinders of a zone lie behind the cylinders of the previous zone.
 fn check_cylinders(config: &ZoneConfig, free_cylinder: u32) -> Result<(), ConfigError> {
     if config.first_cylinder < free_cylinder {
         return Err(ConfigError::new(
@@ -391,8 +395,8 @@ fn check_cylinders(config: &ZoneConfig, free_cylinder: u32) -> Result<(), Config
     Ok(())
 }
 
-/// The addresses of a zone: of its `total` sectors those that are neither dead, nor spare, nor
-/// `excepted`. Spares suffice for the slips.
+/// Returns the number of addresses of a zone: the `total` sectors without dead, spare and
+/// `excepted` sectors. Checks that the spares suffice for the slips.
 fn lbns_of(
     config: &ZoneConfig,
     total: u64,

@@ -15,7 +15,7 @@ pub(super) const SUMMARY: &str = "aged shortest access time first: access time l
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Milliseconds of access time that a second of waiting outweighs.
+    /// Access time in ms that one second of waiting outweighs.
     #[serde(default = "usual")]
     weight_ms_per_s: f64,
 }

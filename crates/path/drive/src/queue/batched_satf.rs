@@ -1,5 +1,5 @@
-//! Batched SATF: what waits now is served, nearest first, before what comes
-//! later. Bounds the wait without giving up most of the gain.
+//! Batched SATF: serves the requests of one batch, nearest first, before later requests. The rule
+//! bounds the wait and keeps most of the gain.
 
 use super::search::{Positioning, key, take_cheapest};
 use super::sorted::Sorted;

@@ -1,4 +1,4 @@
-//! C-LOOK: sweep inward as far as requests wait, then return to the outermost.
+//! C-LOOK: sweeps inward as far as requests wait, then returns to the outermost request.
 
 use super::sorted::Sorted;
 use super::{ArmView, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};

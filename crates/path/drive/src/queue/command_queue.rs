@@ -1,23 +1,25 @@
-//! The drive's queue: a discipline, and the two rules that may go before it.
+//! The drive's queue: a discipline, and two rules with precedence over the discipline.
 
 use super::{ArmView, Choice, Discipline, Waiting};
 use fullstroke_units::{Duration, Lbn, Time};
 use std::collections::VecDeque;
 
-/// Requests that wait inside the drive.
+/// The waiting requests inside the drive.
 ///
-/// In order of precedence: a request that has waited longer than the age limit
-/// (the oldest first), one that goes on where the last transfer ended (where
-/// that is asked for), the discipline's choice.
+/// Requests are taken in this order of precedence:
+///
+/// 1. a request that has waited longer than the age limit, the oldest first;
+/// 2. a continuation of the last transfer, if `concatenate` is set;
+/// 3. the discipline's choice.
 pub struct CommandQueue {
     discipline: Box<dyn Discipline>,
     age_limit: Option<Duration>,
     concatenate: bool,
-    /// The choice that something goes before.
+    /// A choice that was taken and put back, because another request goes first.
     first: Option<Choice>,
-    /// In order of arrival; only kept where a rule needs it.
+    /// Waiting requests in order of arrival; kept only if one of the two rules needs the order.
     arrivals: VecDeque<Arrival>,
-    /// Whether the last request served was a write.
+    /// True if the last served request was a write.
     last_write: bool,
 }
 
@@ -45,12 +47,12 @@ impl CommandQueue {
         }
     }
 
-    /// Requests that wait.
+    /// Number of waiting requests.
     pub fn len(&self) -> usize {
         self.discipline.len() + usize::from(self.first.is_some())
     }
 
-    /// Whether none waits.
+    /// True if no request waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -75,7 +77,7 @@ impl CommandQueue {
         self.discipline.insert(waiting);
     }
 
-    /// Removes the request that is served next.
+    /// Removes and returns the next request.
     pub fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
         if let Some(first) = self.first.take() {
             return Some(first);
@@ -91,13 +93,13 @@ impl CommandQueue {
         choice
     }
 
-    /// What was taken is served next, whatever comes: something goes before it that costs it
-    /// nothing.
+    /// Puts a taken choice back as the next request, regardless of later arrivals. The drive calls
+    /// this to serve a background request that does not delay the choice.
     pub fn put_first(&mut self, choice: Choice) {
         self.first = Some(choice);
     }
 
-    /// Removes the request in `slot`, which is served out of turn.
+    /// Removes the request in `slot`, because the drive serves the request out of turn.
     pub fn remove(&mut self, slot: u32) -> Option<Waiting> {
         if let Some(first) = self.first.take_if(|first| first.waiting.slot == slot) {
             return Some(first.waiting);
@@ -108,7 +110,7 @@ impl CommandQueue {
         Some(waiting)
     }
 
-    /// The slot of a request that one of the two rules puts first.
+    /// Returns the slot of a request that one of the two rules prefers.
     fn out_of_turn(&self, arm: &ArmView<'_>) -> Option<u32> {
         let overdue = self.arrivals.front().filter(|oldest| {
             self.age_limit

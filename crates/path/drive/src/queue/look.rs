@@ -1,4 +1,4 @@
-//! LOOK: sweep in one direction as far as requests wait, then turn.
+//! LOOK: sweeps in one direction as far as requests wait, then turns.
 
 use super::sorted::Sorted;
 use super::{ArmView, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};

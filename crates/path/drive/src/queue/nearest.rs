@@ -1,12 +1,12 @@
-//! Requests among which whoever schedules several queues finds the nearest.
+//! A store of requests for a scheduler with several queues that searches the nearest request.
 
 use super::search::{Positioning, cheapest, key};
 use super::sorted::Sorted;
 use super::{ArmView, Waiting};
 use fullstroke_units::Duration;
 
-/// Requests in the order of their cylinders, searched by access time: seek and
-/// rotation until the transfer could begin.
+/// Requests in the order of their cylinders, searched by access time: seek and rotation until the
+/// transfer could begin.
 ///
 /// - **In**: [`insert`](Nearest::insert).
 /// - **Out**: [`take`](Nearest::take).
@@ -22,9 +22,9 @@ impl Nearest {
         self.waiting.insert(key(&waiting), waiting);
     }
 
-    /// The shortest access time, and the index of its request until the next
-    /// change; `None` if no access is shorter than `limit`. At equal times the
-    /// nearer request is found.
+    /// Returns the shortest access time, and the index of the request. The index is valid until the
+    /// next change. `None` if no access is shorter than `limit`. At equal times, the nearer request
+    /// wins.
     pub fn find(&self, arm: &ArmView<'_>, limit: Duration) -> Option<(Duration, usize)> {
         let access = |waiting: &Waiting| {
             let Positioning { seek, rotation } = Positioning::of(waiting, arm);
@@ -36,17 +36,17 @@ impl Nearest {
     /// Removes the request at `index`.
     ///
     /// # Panics
-    /// If there is no such request.
+    /// Panics if there is no such request.
     pub fn take(&mut self, index: usize) -> Waiting {
         self.waiting.remove(index)
     }
 
-    /// Requests that wait.
+    /// Number of waiting requests.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether none waits.
+    /// True if no request waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! SCAN: sweep from edge to edge.
+//! SCAN: sweeps from edge to edge.
 
 use super::sorted::Sorted;
 use super::{ArmView, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};

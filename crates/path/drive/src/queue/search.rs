@@ -1,8 +1,8 @@
-//! The search for the cheapest access, without looking at the whole queue.
+//! The search for the cheapest access, without a look at the whole queue.
 //!
-//! The queue is sorted by cylinder. From the arm outward on both sides, the
-//! seek alone is a lower bound of the access, and it only grows: the search
-//! ends where the bound passes the best found.
+//! The queue is sorted by cylinder. The search goes from the arm outward on both sides. The seek
+//! alone is a lower bound of the access time, and the seek bound only grows. The search ends when
+//! the bound exceeds the best access found.
 
 use super::sorted::Sorted;
 use super::{ArmView, Waiting};
@@ -33,14 +33,14 @@ impl Positioning {
     }
 }
 
-/// The key under which requests must be sorted.
+/// Returns the key by which requests must be sorted.
 pub(super) fn key(waiting: &Waiting) -> u64 {
     u64::from(waiting.position.cylinder.0)
 }
 
-/// Removes the request of least `cost`. `bound` tells, for the least seek
-/// behind some distance, what no request there can cost less than; it must not
-/// fall as the seek grows. At equal cost the nearer request is taken.
+/// Removes the request of least `cost`. `bound` maps a seek to a lower bound of the cost of all
+/// requests with that seek or a longer one. The bound must not fall as the seek grows. At equal
+/// cost the nearer request is taken.
 #[inline]
 pub(super) fn take_cheapest<C: PartialOrd + Copy>(
     waiting: &mut Sorted,
@@ -52,8 +52,8 @@ pub(super) fn take_cheapest<C: PartialOrd + Copy>(
     Some(waiting.remove(index))
 }
 
-/// The least `cost` and the index of its request; only costs below `limit`
-/// count, if there is one.
+/// Returns the least `cost` and the index of the request. With a `limit`, only costs below the
+/// limit count.
 #[inline]
 pub(super) fn cheapest<C: PartialOrd + Copy>(
     waiting: &Sorted,

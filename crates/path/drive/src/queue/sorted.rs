@@ -1,11 +1,11 @@
-//! Requests sorted by position: the store that most disciplines choose from.
+//! A store of requests sorted by position. Most disciplines choose from this store.
 
 use super::Waiting;
 use fullstroke_contract::Slots;
 
-/// Requests in ascending order of a key, then of arrival. Queues inside drives
-/// hold at most some hundreds, for which moving the tail of a vector is cheaper
-/// than a tree; the large records stay where they are.
+/// Requests in ascending order of a key, then of arrival. Queues inside drives hold at most some
+/// hundreds of requests. For so few, moving the tail of a vector is cheaper than a tree. The large
+/// records do not move.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sorted {
     order: Vec<(u64, u32)>,
@@ -15,7 +15,7 @@ pub(super) struct Sorted {
     slots: Vec<Option<(u64, u32)>>,
 }
 
-/// The distance of a request, and its index.
+/// Distance and index of a request.
 pub(super) type Neighbour = (u64, usize);
 
 impl Sorted {
@@ -34,7 +34,7 @@ impl Sorted {
         self.order.insert(at, (key, record));
     }
 
-    /// Index of the first request at `key` or behind.
+    /// Returns the index of the first request at `key` or behind.
     pub(super) fn at_or_after(&self, key: u64) -> usize {
         self.order.partition_point(|&(other, _)| other < key)
     }
@@ -47,8 +47,8 @@ impl Sorted {
         &self.records[self.order[index].1]
     }
 
-    /// The nearest request on either side of `here`: the outer one first, which
-    /// may lie at `here` itself, as the inner one may.
+    /// Returns the nearest request on either side of `here`, the outer one first. Both may lie at
+    /// `here`.
     pub(super) fn neighbours(&self, here: u64) -> (Option<Neighbour>, Option<Neighbour>) {
         let outer = self.at_or_after(here.saturating_add(1)).checked_sub(1);
         let inner = self.at_or_after(here);
@@ -61,7 +61,7 @@ impl Sorted {
         self.remove(self.at_or_after(self.order[index].0))
     }
 
-    /// Removes the request in `slot`, if it waits here.
+    /// Removes the request in `slot`. `None` if no such request waits.
     pub(super) fn remove_slot(&mut self, slot: u32) -> Option<Waiting> {
         self.index_of(slot).map(|index| self.remove(index))
     }

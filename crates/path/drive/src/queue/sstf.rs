@@ -1,4 +1,4 @@
-//! Shortest seek time first: the nearest request, on either side.
+//! Shortest seek time first: the nearest request on either side.
 
 use super::sorted::Sorted;
 use super::{ArmView, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};

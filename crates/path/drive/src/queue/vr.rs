@@ -1,7 +1,7 @@
 //! V(R): a continuum from SSTF to the elevator.
 //!
-//! Geist & Daniel, "A continuum of disk scheduling algorithms" (TOCS 1987): a
-//! request behind the arm counts as farther by R times the width of the disk.
+//! Geist & Daniel, "A continuum of disk scheduling algorithms" (TOCS 1987): a request behind the
+//! arm counts as farther by R times the width of the disk.
 
 use super::sorted::Sorted;
 use super::{ArmView, Choice, Discipline, SortBy, Waiting};
@@ -16,10 +16,10 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// The price of turning, 0 to 1.
+    /// Price of a turn as a share of the width of the disk, 0 to 1. Default 0.2.
     #[serde(default = "usual")]
     r: f64,
-    /// What distance is measured in.
+    /// Unit of distance.
     #[serde(default)]
     by: SortBy,
 }

@@ -1,4 +1,4 @@
-//! Seek and rotation weighted: between SSTF and shortest latency first.
+//! Least weighted sum of seek and rotation: between SSTF and shortest latency first.
 
 use super::search::{Positioning, key, take_cheapest};
 use super::sorted::Sorted;
@@ -14,10 +14,10 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Weight of the seek time.
+    /// Weight of the seek time. Default 1.
     #[serde(default = "one")]
     seek: f64,
-    /// Weight of the rotational latency.
+    /// Weight of the rotational latency. Default 1.
     #[serde(default = "one")]
     rotation: f64,
 }

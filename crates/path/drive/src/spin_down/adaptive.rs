@@ -1,5 +1,6 @@
-//! An idle time that learns: longer behind a stop that did not pay, shorter behind one that did
-//! (after Douglis, Krishnan and Bershad, Adaptive disk spin-down policies for mobile computers, 1995).
+//! An idle time that learns: longer after a stop that did not pay, shorter after a stop that paid
+//! (after Douglis, Krishnan and Bershad, Adaptive disk spin-down policies for mobile computers,
+//! 1995).
 
 use super::{Costs, SpinDown, check_after, keys};
 use fullstroke_contract::ConfigError;
@@ -15,22 +16,23 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The idle time at the beginning.
+    /// Idle time at the beginning.
     pub after: Duration,
-    /// The shortest; what stopping and starting takes unless said.
+    /// Shortest idle time. Default: the time to stop and to start.
     #[serde(default)]
     pub least: Option<Duration>,
-    /// The longest; an hour unless said.
+    /// Longest idle time. Default: one hour.
     #[serde(default = "an_hour")]
     pub most: Duration,
-    /// Platters must have been away so long for a stop to pay; the break-even time unless said.
+    /// Shortest time from the start of a stop to the next need of the platters for which the stop
+    /// pays. Default: the break-even time.
     #[serde(default)]
     pub pays: Option<Duration>,
-    /// By what the time is multiplied behind a stop that did not pay; 2 unless said.
+    /// Factor of the idle time after a stop that did not pay. Default 2.
     #[serde(default = "two")]
     pub longer: f64,
-    /// By what it is divided behind one that did; 1.25 unless said. More than `longer` would let it
-    /// swing for ever.
+    /// Divisor of the idle time after a stop that paid. Default 1.25. A value above `longer` would
+    /// let the idle time swing for ever.
     #[serde(default = "a_quarter_more")]
     pub shorter: f64,
 }

@@ -1,7 +1,8 @@
 //! The idle time that costs as much as stopping and starting.
 //!
-//! Whatever comes, this takes no more than twice the energy of one who knows the future (Karlin,
-//! Manasse, McGeoch and Owicki, Competitive randomized algorithms for non-uniform problems, 1990).
+//! For any sequence of requests, this policy takes at most twice the energy of a policy that knows
+//! the future (Karlin, Manasse, McGeoch and Owicki, Competitive randomized algorithms for
+//! non-uniform problems, 1990).
 
 use super::{Costs, SpinDown, keys};
 use fullstroke_contract::ConfigError;
@@ -16,7 +17,7 @@ pub(super) const SUMMARY: &str = "stops behind the idle time that costs as much 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Times the break-even time; 1 unless said.
+    /// Factor of the break-even time. Default 1.
     #[serde(default = "one")]
     pub factor: f64,
 }

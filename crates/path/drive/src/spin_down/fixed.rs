@@ -1,4 +1,4 @@
-//! One idle time for ever: a drive's own timer, `hdparm -S`.
+//! A constant idle time: a drive's own timer, as set by `hdparm -S`.
 
 use super::{Costs, SpinDown, check_after, keys};
 use fullstroke_contract::ConfigError;
@@ -13,7 +13,7 @@ pub(super) const SUMMARY: &str = "stops behind an idle time that never changes";
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Idle time behind which the platters stop.
+    /// Idle time before the platters stop.
     pub after: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Only at some hours of the day.
+//! Stops only at some hours of the day.
 
 use super::{Costs, SpinDown, check_after, keys};
 use fullstroke_contract::ConfigError;
@@ -17,20 +17,21 @@ const HOUR_NS: f64 = 3600e9;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Idle time behind which the platters stop.
+    /// Idle time before the platters stop.
     pub after: Duration,
-    /// The hour from which they may, such as 22 or 22.5.
+    /// First hour of the day at which the platters may stop, such as 22 or 22.5.
     pub from_hour: f64,
-    /// The hour until which they may begin to; before `from_hour`, it is that of the next day.
+    /// Hour until which the platters may begin to stop. An hour before `from_hour` means the next
+    /// day.
     pub to_hour: f64,
-    /// The hour of the day at the beginning of a run; midnight unless said.
+    /// Hour of the day at the beginning of a run. Default: midnight.
     #[serde(default)]
     pub begins_at_hour: f64,
 }
 
 struct Schedule {
     after: Duration,
-    /// All in nanoseconds of a day.
+    /// Times in nanoseconds of a day.
     from: u64,
     length: u64,
     begins_at: u64,
@@ -80,6 +81,7 @@ impl SpinDown for Schedule {
         if since_from < self.length {
             due
         } else {
+            // Outside the allowed hours, the stop waits for the next `from_hour`.
             due + Duration::from_nanos(DAY - since_from)
         }
     }

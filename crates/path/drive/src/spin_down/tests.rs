@@ -1,4 +1,4 @@
-//! Each policy by its table, and all of them on what they refuse.
+//! Tests of each policy against a table, and of the values that all policies refuse.
 
 use super::*;
 use crate::config::tests::small_drive;

@@ -1,15 +1,15 @@
-//! What the current drives of the library do with their buffers: streams at the
-//! medium's rate, writes that are held back by nothing but the medium.
+//! Buffers of the current drives in the library: streams run at the rate of the medium, and only
+//! the medium holds writes back.
 
 use fullstroke_contract::{Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
 use fullstroke_drive::{BufferConfig, Drive, DriveConfig, Model, ReadAhead};
 use fullstroke_units::Time;
 
 const X24: &str = include_str!("../../../../../drives/seagate-exos-x24-24tb.toml");
-/// The rate of its outermost zone, revolutions lost to skews included.
+/// Rate of the outermost zone, including revolutions lost to skews.
 const OUTER_MB_PER_S: f64 = 285.0;
 
-/// A drive that is kept at a depth.
+/// A drive with a constant queue depth.
 struct Bench {
     drive: Drive,
     out: Out,
@@ -59,8 +59,8 @@ impl Bench {
         }
     }
 
-    /// Carries out `requests` with `depth` outstanding; `next` names them. Bytes
-    /// a second, in millions, and requests a second, from a tenth of them on.
+    /// Carries out `requests` requests with `depth` in flight. `next` returns each request. Returns
+    /// MB/s and requests a second, measured after the first tenth.
     fn run(
         &mut self,
         requests: u64,
@@ -103,7 +103,7 @@ fn x24_with(change: impl Fn(&mut BufferConfig)) -> Model {
     Model::new(config).expect("the library's drives are sound")
 }
 
-/// Addresses over the whole drive, the same in each run.
+/// Returns addresses over the whole drive, the same in each run.
 fn random(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed;
     move || {
@@ -148,7 +148,7 @@ fn streams_side_by_side_each_have_their_read_ahead() {
     }
 }
 
-/// As a member of a RAID-5 of five sees it: of five chunks one is parity.
+/// The stream of one member of a RAID-5 with five members: one of five chunks is parity.
 #[test]
 fn a_stream_that_skips_a_little_goes_at_the_rate_of_the_medium() {
     for depth in [1, 4] {

@@ -1,5 +1,5 @@
-//! Drives from data sheets: whatever numbers a sheet has, the description has
-//! them too, is read back from its file, and runs.
+//! Drives from data sheets. The description has the numbers of the sheet, can be read back from its
+//! file, and runs.
 
 use fullstroke_contract::{Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
 use fullstroke_drive::{DataSheet, DriveConfig, Model, checks, sectors_of};
@@ -7,7 +7,7 @@ use fullstroke_units::{Bytes, Lbn, Sectors, Time};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 
-/// A drive of 8 TB as they are sold.
+/// A drive of 8 TB, as sold.
 fn eight_terabytes() -> DataSheet {
     DataSheet {
         title: "8 TB".into(),
@@ -34,8 +34,8 @@ fn sheets() -> impl Strategy<Value = DataSheet> {
     )
         .prop_map(
             |((exponent, rpm, rate, inner), (seek, surfaces, buffer, bare))| {
-                // A drive's capacity grows with the square of its rate, roughly:
-                // 10 MB/s at 4 GB, 250 at 20 TB; here a half to twice that.
+                // The capacity of a drive grows roughly with the square of the rate: 10 MB/s at 4
+                // GB, 250 at 20 TB. The test takes half to twice that rate.
                 let usual = 10.0 * 10f64.powf((exponent - 9.6) * 0.38);
                 let outer_mb_per_s = (usual * 2f64.powf(2.0 * rate - 1.0) * 100.0).round() / 100.0;
                 DataSheet {
@@ -152,7 +152,7 @@ fn a_drive_is_one_whose_heads_keep_to_their_surfaces() {
 #[test]
 fn capacities_are_what_drives_of_these_sizes_report() {
     let reported = |gigabytes: u64| sectors_of(Bytes(gigabytes * 1_000_000_000)).0;
-    // As Linux prints them for drives of 80 GB, 1, 4, 8, 10, 16, 18 and 24 TB.
+    // Numbers of sectors that Linux prints for drives of 80 GB, 1, 4, 8, 10, 16, 18 and 24 TB.
     assert_eq!(reported(80), 156_301_488);
     assert_eq!(reported(1000), 1_953_525_168);
     assert_eq!(reported(4000), 7_814_037_168);

@@ -1,6 +1,6 @@
-//! What a manual says that a drive draws under load, predicted from another model of the same
-//! manual: seek and transfer energies are found on Seagate's Constellation ES.3 SAS of 2 TB (table
-//! 4, 6 Gb/s), and held against the 4 TB model (table 2), of which the idle watts alone are taken.
+//! Power under load from a manual, predicted from another model of the same manual. Seek and
+//! transfer energies are fitted on Seagate's Constellation ES.3 SAS of 2 TB (table 4, 6 Gb/s). The
+//! prediction is compared with the 4 TB model (table 2), of which only the idle watts are used.
 
 use fullstroke_contract::{
     Cx, Effect, Extent, Node, Operation, Out, Port, PowerState, PowerStatistics, Request, RequestId,
@@ -8,7 +8,7 @@ use fullstroke_contract::{
 use fullstroke_drive::{DataSheet, DriveConfig, Model, PowerConfig, sectors_of};
 use fullstroke_units::{Bytes, Time};
 
-/// Watts of a model: its currents at 5 and 12 V.
+/// Watts of a model, from the currents at 5 and 12 V.
 struct Manual {
     terabytes: u64,
     idle: f64,
@@ -62,7 +62,7 @@ fn config(terabytes: u64, power: PowerConfig) -> DriveConfig {
     }
 }
 
-/// What an arm draws with these additions to idle.
+/// Returns the power draw of an arm with these additions to the idle watts.
 fn power(idle: f64, [seek, read, write, write_seek]: [f64; 4]) -> PowerConfig {
     PowerConfig {
         seek_w: Some(idle + seek),
@@ -75,7 +75,8 @@ fn power(idle: f64, [seek, read, write, write_seek]: [f64; 4]) -> PowerConfig {
     }
 }
 
-/// One request after the other, of 8 sectors anywhere or of 128 in order; what that cost.
+/// Runs requests one after the other and returns the energy. Random requests have 8 sectors,
+/// sequential requests 128.
 fn load(config: &DriveConfig, operation: Operation, random: bool) -> PowerStatistics {
     const REQUESTS: u64 = 6000;
     let sectors = if random { 8 } else { 128 };
@@ -120,9 +121,10 @@ fn share(power: &PowerStatistics, state: PowerState) -> f64 {
     power.residency().of(state).as_secs_f64() / power.residency().total().as_secs_f64()
 }
 
-/// What seeks and transfers add to idle, from the loads in order and the random ones: one request at a time, the
-/// write cache on, as the series is delivered. (Without it sectors pass for a few hundredths of the time of writes in
-/// order that wait for each other, and passing would have to draw 45 W.)
+/// Returns the watts that seeks and transfers add to idle, from the sequential and the random
+/// loads. One request is in flight, and the write cache is on, as delivered. (Without the cache,
+/// sequential writes that wait for each other would spend only a few hundredths of the time on
+/// transfers. A transfer would then have to draw 45 W.)
 fn additions(manual: &Manual) -> [f64; 4] {
     let drive = config(manual.terabytes, power(manual.idle, [1.0; 4]));
     let in_order = |operation, state, found: f64| {

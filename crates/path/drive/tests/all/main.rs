@@ -1,4 +1,4 @@
-//! The tests of drives in one program: what is in common is compiled once.
+//! The tests of drives in one program, so that common code is compiled once.
 
 mod current_drives;
 mod data_sheets;

@@ -1,5 +1,5 @@
-//! Where each sector lies, against the formula of zoned layouts, which is written
-//! down here anew: cylinder, head and angle of every address.
+//! Compares the place of each sector with the formula of zoned layouts: cylinder, head and angle of
+//! every address. The test implements the formula independently.
 
 use fullstroke_drive::{DriveConfig, Geometry, Head, Model};
 use fullstroke_units::{Cylinder, Lbn};
@@ -14,7 +14,7 @@ struct Zone {
     offset: f64,
     track_skew: f64,
     cylinder_skew: f64,
-    /// Sectors in front that carry no address, and behind.
+    /// Number of sectors without an address in front of the zone, and behind.
     dead: u64,
     spares: u64,
 }
@@ -113,8 +113,8 @@ proptest! {
     }
 }
 
-/// "seek = max(curve, head switch if the head changes)": a seek that is shorter than
-/// the switch of its head waits for the head.
+/// "seek = max(curve, head switch if the head changes)": a seek that is shorter than the head
+/// switch waits for the head.
 #[test]
 fn a_change_of_head_takes_its_time_however_short_the_seek() {
     let zone = Zone {

@@ -1,5 +1,5 @@
-//! What vendors publish and the descriptions were not fitted to, beside what the
-//! model answers (VALIDATION.md, "Drives that people own").
+//! Published figures to which the descriptions were not fitted, compared with the results of the
+//! model (VALIDATION.md, "Drives that people own").
 
 use fullstroke_contract::{Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
 use fullstroke_drive::{DriveConfig, Model, SectorsPerTrack};
@@ -20,8 +20,8 @@ fn model((name, text): (&str, &str)) -> Model {
     Model::new(config).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Random reads or writes of 4 KiB a second with `depth` outstanding, all over
-/// the addresses of one arm, write cache off.
+/// Returns random reads or writes of 4 KiB a second with `depth` in flight, over all addresses of
+/// one arm, with the write cache off.
 fn random_a_second(model: &Model, operation: Operation, depth: u64) -> f64 {
     const REQUESTS: u64 = 4000;
     let mut config = model.config().clone();
@@ -64,7 +64,8 @@ fn random_a_second(model: &Model, operation: Operation, depth: u64) -> f64 {
 
 #[test]
 fn random_reads_come_out_near_what_is_published() {
-    // The X24 and the 2X18 were fitted to theirs; the others have the X24's curve.
+    // The X24 and the 2X18 were fitted to their figures. The other drives have the curve of the
+    // X24.
     let published = [
         (drive!("seagate-exos-x24-24tb"), 16, 168.0),
         (drive!("seagate-exos-2x18-18tb"), 8, 304.0 / 2.0),
@@ -81,9 +82,9 @@ fn random_reads_come_out_near_what_is_published() {
     }
 }
 
-/// Seeks of a Samsung F3 that Wong's text tells: a revolution reaches 19 % of
-/// the tracks; from the middle of the addresses the farthest sectors are 2.42
-/// and 2.47 revolutions away, of which one is rotation.
+/// Seeks of a Samsung F3 from Wong's text. In one revolution the arm reaches 19 % of the tracks.
+/// From the middle of the addresses, the farthest sectors are 2.42 and 2.47 revolutions away,
+/// including one revolution of rotation.
 #[test]
 fn the_seeks_of_the_samsung_f3_are_near_those_measured() {
     let model = model(drive!("samsung-f3-1tb"));

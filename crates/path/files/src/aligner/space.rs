@@ -1,4 +1,4 @@
-//! Free pages, and where tracks lie in them.
+//! Free pages of the device, searched by track.
 
 use super::Layout;
 use crate::PAGE_SECTORS;
@@ -8,16 +8,16 @@ use fullstroke_units::Lbn;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Runs of free pages: where each begins, and ends.
+/// Free runs of pages: start → end.
 pub(super) struct Space<'a> {
     runs: BTreeMap<u64, u64>,
     tracks: &'a Boundaries,
-    /// Pages of the longest track, at most.
+    /// Upper bound of the whole pages of a track.
     longest: u64,
 }
 
 impl<'a> Space<'a> {
-    /// What neither files nor anything else have.
+    /// Collects the pages that neither files nor fixed pages use.
     pub(super) fn new(layout: &Layout<'a>) -> Space<'a> {
         let files = layout.files.iter().flat_map(|file| &file.fragments);
         let files = files.map(|fragment| fragment.block..fragment.block + fragment.pages);
@@ -72,7 +72,7 @@ impl<'a> Space<'a> {
         self.add(run.end..held.end);
     }
 
-    /// A file goes from its old place to its new one.
+    /// Takes the pages of the new place of a file, and frees the pages of the old place.
     pub(super) fn swap(&mut self, from: &[Fragment], to: &[Fragment]) {
         to.iter()
             .for_each(|run| self.take(run.block..run.block + run.pages));
@@ -80,7 +80,7 @@ impl<'a> Space<'a> {
             .for_each(|run| self.add(run.block..run.block + run.pages));
     }
 
-    /// The runs, those that begin nearest to `near` first.
+    /// Yields the free runs, sorted by the distance of their beginning from `near`.
     fn around(&self, near: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let mut below = self.runs.range(..near).rev().peekable();
         let mut above = self.runs.range(near..).peekable();
@@ -95,8 +95,8 @@ impl<'a> Space<'a> {
         })
     }
 
-    /// Whole pages of the track that holds the beginning of `page`, and where the next
-    /// track begins.
+    /// Returns the whole pages of the track that holds the first sector of `page`, and the sector
+    /// where the next track begins.
     fn track(&self, page: u64) -> Option<(Range<u64>, u64)> {
         let track = self.tracks.track_at(Lbn(page * PAGE_SECTORS))?;
         let first = track.start.0.div_ceil(PAGE_SECTORS);
@@ -106,8 +106,8 @@ impl<'a> Space<'a> {
         ))
     }
 
-    /// So many free pages on one track, whose free pages are as few as may be within the
-    /// nearest run that has any.
+    /// Returns `pages` free pages on one track. The nearest run with a suitable gap wins. Within
+    /// this run the smallest suitable gap wins, so that larger gaps stay for longer files.
     pub(super) fn within_a_track(&self, near: u64, pages: u64) -> Option<Range<u64>> {
         if pages > self.longest {
             return None;
@@ -121,22 +121,22 @@ impl<'a> Space<'a> {
         self.around(near).filter(fits).find_map(in_run)
     }
 
-    /// The parts of a free run that are whole pages of one track each.
+    /// Yields the parts of a free run that consist of whole pages of one track.
     fn gaps(&self, run: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
-        // Few tracks are enough to choose from: those behind are like these.
+        // A bound on the work: the following tracks of a run offer similar gaps.
         const LOOKED_AT: usize = 64;
         let mut page = run.start;
         let next = move || {
             let (track, end) = self.track(page).filter(|_| page < run.end)?;
             let gap = track.start.max(page)..track.end.min(run.end);
-            // The next page that begins on another track.
+            // Continue at the next page that begins on another track.
             page = end.div_ceil(PAGE_SECTORS).max(page + 1);
             Some(gap)
         };
         std::iter::from_fn(next).take(LOOKED_AT)
     }
 
-    /// So many free pages from the first whole one of a track on.
+    /// Returns `pages` contiguous free pages that begin at the first whole page of a track.
     pub(super) fn run_of_tracks(&self, near: u64, pages: u64) -> Option<Range<u64>> {
         let fits = |run: &Range<u64>| run.end - run.start >= pages;
         self.around(near).filter(fits).find_map(|run| {
@@ -145,7 +145,7 @@ impl<'a> Space<'a> {
         })
     }
 
-    /// The first page from `page` on that is the first whole one of a track.
+    /// Returns the first page at or behind `page` that is the first whole page of a track.
     fn beginning(&self, page: u64) -> Option<u64> {
         let (track, end) = self.track(page)?;
         if page <= track.start {
@@ -155,15 +155,15 @@ impl<'a> Space<'a> {
             .map(|(next, _)| next.start)
     }
 
-    /// So many free pages in whole tracks, of several runs: each part begins with a track,
-    /// and all but the last end with one.
+    /// Returns `pages` free pages from several runs. Each part begins at the beginning of a track,
+    /// and each part but the last ends at the end of a track.
     pub(super) fn whole_tracks(&self, near: u64, pages: u64) -> Option<Vec<Range<u64>>> {
         let (mut parts, mut left) = (Vec::new(), pages);
         for run in self.around(near) {
             let Some(first) = self.beginning(run.start).filter(|&first| first < run.end) else {
                 continue;
             };
-            // What is left over need not end with a track.
+            // The last part of the file need not end at a track boundary.
             let free = run.end - first;
             let taken = if free >= left {
                 left
@@ -181,18 +181,20 @@ impl<'a> Space<'a> {
         None
     }
 
-    /// Where the last track ends that is free from `first` to `end`; `first`, if none is.
+    /// Returns the end of the last track that is free between `first` and `end`; `first` if no
+    /// track is.
     fn last_end(&self, first: u64, end: u64) -> u64 {
         match self.track(end) {
             Some((track, _)) if track.start > first => self.end_before(track.start, end),
-            // The run ends with the device.
+            // No track lies at `end`, because the run ends at the end of the device.
             None => end,
             Some(_) => first,
         }
     }
 
-    /// The page behind the last whole one of the track before the one that begins with
-    /// `start`, within `end`.
+    /// Returns the end of the last whole page in front of page `start`, at most `end`. `start` is
+    /// the first whole page of a track; a page before `start` that both tracks share does not
+    /// count.
     fn end_before(&self, start: u64, end: u64) -> u64 {
         let straddles = self
             .tracks

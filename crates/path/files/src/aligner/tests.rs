@@ -38,8 +38,8 @@ fn plan(files: &[Laid], fixed: &[Range<u64>], tracks: &Boundaries) -> Moves {
     moves
 }
 
-/// Moves pages on a device in memory. Each must find its target free, and what it reads
-/// where it is said to be; at the end every page of every file is where `after` says.
+/// Carries out the moves on a device in memory. Each target page must be free, and each source page
+/// must hold the expected data. At the end every page of every file must be where `after` says.
 fn carry_out(layout: &Layout<'_>, moves: &Moves) {
     const FIXED: (usize, u64) = (usize::MAX, 0);
     let mut device: Vec<Option<(usize, u64)>> = vec![None; layout.pages as usize];
@@ -70,7 +70,7 @@ fn carry_out(layout: &Layout<'_>, moves: &Moves) {
             pieces.iter().map(|piece| piece.pages).sum::<u64>(),
             one.pages()
         );
-        // Data are copied first, and the old place is given up when all of it has been.
+        // All pieces are copied before the old place becomes free.
         for piece in &pieces {
             for at in 0..piece.pages {
                 let held = device[(piece.from + at) as usize];
@@ -131,7 +131,7 @@ fn a_long_file_begins_where_a_track_does() {
             pages: 24
         }]
     );
-    // Without a run that is long enough it has tracks of its own.
+    // No run is long enough, so the file gets whole tracks of several runs.
     let fixed = [10..11, 30..31, 50..51];
     let moves = plan(&[file("a", &[(2, 8), (12, 8), (71, 8)])], &fixed, &tracks);
     assert!(moves.is.visits <= moves.was.visits);
@@ -148,7 +148,7 @@ fn a_file_of_exactly_a_track_fits_one_and_of_a_page_more_does_not() {
 
 #[test]
 fn pages_that_two_tracks_share_are_on_neither() {
-    // Tracks of 9 and a half pages: the tenth is half on the next.
+    // Tracks of nine and a half pages: the tenth page is shared with the next track.
     let tracks = table(&[76, 84, 76, 84, 76, 84]);
     let moves = plan(&[file("a", &[(6, 9)])], &[], &tracks);
     assert_eq!(moves.is.visits, 1);
@@ -185,7 +185,7 @@ fn on_a_full_device_nothing_moves_and_a_hole_of_a_files_length_is_enough_for_it(
 #[test]
 fn one_moves_where_another_was() {
     let tracks = table(&[80; 3]);
-    // The second fits only where the first was.
+    // The second file fits only into the place that the first file leaves.
     let files = [file("a", &[(9, 4)]), file("b", &[(13, 8)])];
     let moves = plan(&files, &[22..23, 23..26], &tracks);
     assert_eq!(moves.is.aligned, 2, "{moves:?}");

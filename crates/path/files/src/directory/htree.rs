@@ -1,17 +1,17 @@
-//! ext4's directories: one plain page, then leaves found by the hash of a name.
+//! ext4's directories: one plain page at first, later leaves that the hash of a name selects.
 
 use super::linear::{DOTS, entry_bytes};
 use super::{Directory, PAGE, PageTouch, hash};
 use std::ops::Bound::{Excluded, Unbounded};
 
-/// Leaves that the root can name (`dx_root_limit`: 4096 bytes less both dots, its
-/// header and the checksum's tail, 8 bytes each).
+/// Largest number of leaves below the root (`dx_root_limit`: 4096 bytes less both dots, the header
+/// and the checksum tail, 8 bytes for each leaf).
 const ROOT_LIMIT: usize = 507;
-/// Leaves that a second-level index page can name (`dx_node_limit`).
+/// Largest number of leaves below a second-level index page (`dx_node_limit`).
 const NODE_LIMIT: usize = 510;
 
 impl Directory {
-    /// Root, index page if there is one, leaf (`dx_probe`).
+    /// Reads the root, the index page if there is one, and the leaf (`dx_probe`).
     pub(super) fn probe(&mut self, name: &str, touched: &mut Vec<PageTouch>) {
         touched.push(PageTouch::Read(0));
         if self.leaves.is_empty() {
@@ -21,7 +21,7 @@ impl Directory {
         touched.push(PageTouch::Read(self.leaf_of(name)));
     }
 
-    /// The page that holds `name`, or would.
+    /// Returns the page where `name` is, or where it would be inserted.
     pub(super) fn leaf_of(&self, name: &str) -> u64 {
         self.leaves
             .range(..=hash(name))
@@ -40,14 +40,14 @@ impl Directory {
             return Vec::new();
         }
         if self.leaves.is_empty() {
-            // Page 0 becomes the root; what it held goes to two leaves.
+            // Page 0 becomes the root, and its entries move to two new leaves.
             return vec![next, next + 1];
         }
         let nodes = u64::from(self.needs_node(hash(name)));
         (next..=next + nodes).collect()
     }
 
-    /// Whether naming one more leaf takes one more index page.
+    /// Returns true if one more leaf needs one more index page.
     fn needs_node(&self, hash: u32) -> bool {
         match self.nodes.range(..=hash).next_back() {
             None => self.leaves.len() >= ROOT_LIMIT,
@@ -55,7 +55,7 @@ impl Directory {
         }
     }
 
-    /// Leaves that the index page that begins at `first` names.
+    /// Returns the number of leaves below the index page whose lowest hash is `first`.
     fn leaves_of(&self, first: u32) -> usize {
         match self.nodes.range((Excluded(first), Unbounded)).next() {
             Some((&next, _)) => self.leaves.range(first..next).count(),
@@ -76,7 +76,7 @@ impl Directory {
 
     fn make_room(&mut self, name: &str, touched: &mut Vec<PageTouch>) {
         if self.leaves.is_empty() {
-            // `make_indexed_dir`: the entries move to a page of their own.
+            // `make_indexed_dir`: page 0 becomes the root, so the entries move to a new leaf.
             self.leaves.insert(0, self.used.len() as u64);
             touched.push(PageTouch::Fresh(self.used.len() as u64));
             self.used.push(self.used[0] - DOTS);
@@ -85,11 +85,11 @@ impl Directory {
             self.add_node(hash(name), touched);
         }
         self.split(name, touched);
-        // The index page that names the new leaf.
+        // The index page (or the root) gets the address of the new leaf.
         touched.push(PageTouch::Change(self.node_of(hash(name)).unwrap_or(0)));
     }
 
-    /// The leaf's upper half, by bytes, moves to a new page (`do_split`).
+    /// Moves the upper half of the leaf, counted in bytes, to a new page (`do_split`).
     fn split(&mut self, name: &str, touched: &mut Vec<PageTouch>) {
         let Some((&first, &page)) = self.leaves.range(..=hash(name)).next_back() else {
             return;
@@ -112,7 +112,9 @@ impl Directory {
             kept += bytes;
             kept > half
         });
-        // Names of one hash stay together; the names here never collide that often.
+        // Names with the same hash must stay in one leaf, because a look-up here reads only one
+        // leaf. A leaf full of names with one hash could not be split. Collisions are too rare for
+        // that.
         let boundary = middle.and_then(|at| entries[at..].iter().find(|(hash, _)| *hash > first));
         let Some(&(boundary, _)) = boundary else {
             return;
@@ -129,7 +131,8 @@ impl Directory {
         touched.extend([PageTouch::Fresh(new), PageTouch::Change(page)]);
     }
 
-    /// The root's leaves move below an index page, or a full one is split.
+    /// Adds an index page. The leaves of the root move below it; if index pages exist already, a
+    /// full index page is split.
     fn add_node(&mut self, hash: u32, touched: &mut Vec<PageTouch>) {
         let new = self.used.len() as u64;
         self.used.push(PAGE);

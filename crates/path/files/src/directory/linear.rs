@@ -1,19 +1,19 @@
-//! ext2's directories: entries one after the other, scanned.
+//! ext2's directories: consecutive entries, searched by a scan.
 
 use super::{Directory, PAGE, PageTouch, Slot};
 
-/// Bytes of `.` and `..`.
+/// Bytes of the entries `.` and `..`.
 pub(super) const DOTS: u32 = 24;
 
-/// Bytes of an entry: inode, lengths, type, name, a multiple of 4
+/// Returns the bytes of an entry: inode, lengths, type and name, rounded up to a multiple of 4
 /// (`EXT2_DIR_REC_LEN`).
 pub(super) fn entry_bytes(name: &str) -> u32 {
     (8 + name.len() as u32 + 3) & !3
 }
 
 impl Directory {
-    /// Pages from the last hit on and around until the entry is found: all of them
-    /// where there is none (`ext2_find_entry`).
+    /// Reads pages from the page of the last hit, around the end, until the entry is found. Reads
+    /// all pages if the entry does not exist (`ext2_find_entry`).
     pub(super) fn scan(&mut self, found: Option<Slot>, touched: &mut Vec<PageTouch>) {
         let count = self.used.len() as u32;
         for step in 0..count {
@@ -34,7 +34,7 @@ impl Directory {
         }
     }
 
-    /// Into the first page with room (`ext2_add_link`); gives the page.
+    /// Inserts the entry into the first page with room (`ext2_add_link`). Returns the page.
     pub(super) fn linear_insert(&mut self, name: &str, touched: &mut Vec<PageTouch>) -> u32 {
         let page = self.with_room(name).unwrap_or(self.used.len());
         if page == self.used.len() {

@@ -1,35 +1,38 @@
-//! XFS's directories: names in the inode; then one block; then data pages, with
-//! leaves by hash and a table of free space elsewhere in the directory's address
-//! space (fs/xfs/xfs_dir2_sf.c, _block.c, _leaf.c, _node.c).
+//! XFS's directories. At first the names are in the inode, then in one block. Larger directories
+//! have data pages, leaves by hash and a table of free space. Leaves and table have fixed positions
+//! far behind the data in the directory's address space (fs/xfs/xfs_dir2_sf.c, _block.c, _leaf.c,
+//! _node.c).
 
 use super::{Directory, PAGE, PageTouch, Slot, hash};
 
-/// The first page of the leaves: 32 GiB into the directory (`XFS_DIR2_LEAF_OFFSET`).
+/// First page of the leaves, 32 GiB into the directory (`XFS_DIR2_LEAF_OFFSET`).
 const LEAVES: u64 = (32 << 30) / 4096;
-/// The first page of the table of free space (`XFS_DIR2_FREE_OFFSET`).
+/// First page of the table of free space (`XFS_DIR2_FREE_OFFSET`).
 const FREE: u64 = 2 * LEAVES;
-/// Entries in a leaf: 8 bytes each, less header and the table at its end.
+/// Largest number of entries in a leaf: 8 bytes each, less the header and the table at the end of
+/// the leaf.
 const LEAF_LIMIT: usize = 500;
-/// Header and both dots of a data page or block.
+/// Bytes of the header and of both dots in a data page or block.
 const HEADER: u32 = 16 + 2 * 16;
 
-/// Bytes of an entry in a data page: inode, length, name, tag, a multiple of 8.
+/// Returns the bytes of an entry in a data page: inode, length, name and tag, rounded up to a
+/// multiple of 8.
 fn entry_bytes(name: &str) -> u32 {
     (11 + name.len() as u32 + 7) & !7
 }
 
-/// Bytes of an entry in an inode: length, offset, name, inode number.
+/// Returns the bytes of an entry in an inode: length, offset, name and inode number.
 fn inline_bytes(name: &str) -> u32 {
     7 + name.len() as u32
 }
 
 impl Directory {
-    /// Whether the names are in the inode.
+    /// Returns true if the names are in the inode.
     fn is_inline(&self) -> bool {
         self.used.is_empty()
     }
 
-    /// Whether the leaves are apart from the data.
+    /// Returns true if the leaves are outside the data pages.
     fn has_leaves(&self) -> bool {
         !self.leaves.is_empty()
     }
@@ -43,13 +46,14 @@ impl Directory {
         }
         match found {
             Some(slot) => touched.push(PageTouch::Read(u64::from(slot.page))),
-            // A block has its leaf within it.
+            // A single-block directory has its leaf inside the block, so a miss reads the block
+            // too.
             None if !self.has_leaves() => touched.push(PageTouch::Read(0)),
             None => {}
         }
     }
 
-    /// The leaf of `name`, and the page above it if there are several.
+    /// Reads the leaf of `name`. If there are several leaves, also reads the root above the leaves.
     fn read_leaf(&self, name: &str, touched: &mut Vec<PageTouch>) {
         if self.leaves.len() > 1 {
             touched.push(PageTouch::Read(LEAVES));
@@ -64,8 +68,8 @@ impl Directory {
             .map_or(LEAVES, |(_, &page)| page)
     }
 
-    /// Whether `name` still fits where there is one block: entries, and 8 bytes for
-    /// each in the leaf at its end.
+    /// Returns true if a single block holds these names: the entries, and 8 bytes for each name in
+    /// the leaf at the end of the block.
     fn block_holds(&self, bytes: u32, names: usize) -> bool {
         HEADER + bytes + 8 * (names as u32 + 2) + 8 <= PAGE
     }
@@ -108,8 +112,9 @@ impl Directory {
         pages
     }
 
-    /// Pages that splitting a full leaf takes: the new leaf, and with the first split
-    /// a root, which takes the first leaf's page, and the table of free space.
+    /// Returns the new pages for a split of a full leaf. The first split also needs the table of
+    /// free space, and a root. The root takes the page of the first leaf, so the first leaf needs
+    /// another page.
     fn leaf_growth(&self, name: &str) -> Vec<u64> {
         if !self.has_leaves() || self.leaf_entries(name) < LEAF_LIMIT {
             return Vec::new();
@@ -167,14 +172,14 @@ impl Directory {
         self.put(name, touched)
     }
 
-    /// `xfs_dir2_sf_to_block`.
+    /// Moves the names from the inode to a block (`xfs_dir2_sf_to_block`).
     fn leave_inode(&mut self, name: &str, touched: &mut Vec<PageTouch>) {
         self.used
             .push(HEADER + self.data_bytes() + entry_bytes(name));
         touched.push(PageTouch::Fresh(0));
     }
 
-    /// Into the first data page with room, and into the leaf.
+    /// Adds the entry to the first data page with room, and to its leaf.
     fn put(&mut self, name: &str, touched: &mut Vec<PageTouch>) -> u32 {
         let page = self.data_page(name);
         if page == self.used.len() {
@@ -202,7 +207,7 @@ impl Directory {
 
     fn split_leaf(&mut self, name: &str, touched: &mut Vec<PageTouch>) {
         if self.leaves.len() == 1 {
-            // The first leaf moves, and its page becomes the root.
+            // The first leaf moves to another page, because the root must be at `LEAVES`.
             self.leaves.insert(0, LEAVES + 1);
             touched.extend([PageTouch::Fresh(LEAVES + 1), PageTouch::Fresh(FREE)]);
         }

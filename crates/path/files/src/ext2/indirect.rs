@@ -1,22 +1,22 @@
-//! Indirect blocks: 12 addresses in the inode, then one, two and three levels of
-//! blocks with 1024 addresses each (`ext2_block_to_path`).
+//! Indirect blocks: 12 block addresses in the inode, then one, two and three levels of blocks with
+//! 1024 addresses each (`ext2_block_to_path`).
 
 use crate::map::FileMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Addresses of blocks in the inode.
+/// Number of block addresses in the inode.
 const DIRECT: u64 = 12;
-/// Addresses in a block.
+/// Number of addresses in an indirect block.
 const FAN: u64 = 1024;
-/// The first leaf below the triple indirect block.
+/// Number of the first leaf below the triple indirect block.
 const TRIPLE: u64 = 1 + FAN;
-/// As many as `i_blocks`, 32 bits of 512-byte sectors, can count, less the indirect
-/// blocks (`ext2_max_size`).
+/// Largest file in pages. `i_blocks` has 32 bits and counts 512-byte sectors, indirect blocks
+/// included (`ext2_max_size`).
 pub(super) const PAGES_MAX: u64 = (u32::MAX as u64) / 8 - (1 + (1 + FAN) + (1 + FAN + FAN * FAN));
 
-/// Which indirect block: its level (1 has addresses of data), and its number among
-/// those of its level, in the order of the file.
+/// Identifies an indirect block: its level, and its number among the blocks of this level in file
+/// order. A block of level 1 holds addresses of data.
 pub(super) type Key = (u8, u64);
 
 /// The indirect blocks of one file.
@@ -25,12 +25,12 @@ pub(super) struct Indirect {
     blocks: BTreeMap<Key, u64>,
 }
 
-/// The leaf that has the address of `page`; none for the first pages.
+/// Returns the number of the leaf with the address of `page`; `None` for the direct pages.
 fn leaf(page: u64) -> Option<u64> {
     page.checked_sub(DIRECT).map(|page| page / FAN)
 }
 
-/// The indirect blocks from the inode to `page`.
+/// Returns the indirect blocks on the path from the inode to `page`.
 fn path(page: u64) -> Vec<Key> {
     match leaf(page) {
         None => vec![],
@@ -40,7 +40,7 @@ fn path(page: u64) -> Vec<Key> {
     }
 }
 
-/// The first page whose address is found through `key`.
+/// Returns the first page whose path contains `key`.
 fn first_page((level, number): Key) -> u64 {
     let leaf = match (level, number) {
         (1, number) => number,
@@ -52,19 +52,19 @@ fn first_page((level, number): Key) -> u64 {
 }
 
 impl Indirect {
-    /// The blocks that are there.
+    /// Returns the existing blocks.
     pub(super) fn blocks(&self) -> impl Iterator<Item = u64> + '_ {
         self.blocks.values().copied()
     }
 
-    /// Those on the way to `page` that are not there, from the top.
+    /// Returns the missing blocks on the path to `page`, from the top.
     pub(super) fn missing(&self, page: u64) -> Vec<Key> {
         let mut path = path(page);
         path.retain(|key| !self.blocks.contains_key(key));
         path
     }
 
-    /// The lowest block on the way that is there: it gets the new address.
+    /// Returns the deepest existing block on the path to `page`. This block gets the new address.
     pub(super) fn parent_of_missing(&self, page: u64) -> Option<u64> {
         path(page)
             .iter()
@@ -76,9 +76,9 @@ impl Indirect {
         self.blocks.insert(key, block);
     }
 
-    /// Near what `page` or the first missing block on the way to it should be: the
-    /// last address before it in the same block, else that block
-    /// (`ext2_find_near`).
+    /// Returns a block near which `page` should be placed, or near which the first missing block on
+    /// its path should be placed. This is the last address before it in the same indirect block,
+    /// else the indirect block itself (`ext2_find_near`).
     pub(super) fn near(&self, page: u64, map: &FileMap) -> Option<u64> {
         let path = path(page);
         let missing = path.iter().position(|key| !self.blocks.contains_key(key));
@@ -111,7 +111,7 @@ impl Indirect {
         }
     }
 
-    /// The address before the inode's of a first block of `level`.
+    /// Returns the last address in the inode before the top block of `level`.
     fn near_top(&self, level: u8, map: &FileMap) -> Option<u64> {
         let above = [(2, 0), (1, 0)]
             .into_iter()
@@ -122,7 +122,7 @@ impl Indirect {
             .or_else(|| map.before(DIRECT).map(|(_, block)| block))
     }
 
-    /// Takes out the blocks that only lead to pages from `page` on.
+    /// Removes and returns the blocks that lead only to pages from `page` on.
     pub(super) fn cut(&mut self, page: u64) -> Vec<u64> {
         let gone: Vec<Key> = self
             .blocks
@@ -135,7 +135,8 @@ impl Indirect {
             .collect()
     }
 
-    /// The leaf that loses some of its addresses when the file is cut at `page`.
+    /// Returns the leaf that loses only a part of its addresses when the file is truncated at
+    /// `page`.
     pub(super) fn leaf_within(&self, page: u64) -> Option<u64> {
         let leaf = leaf(page)?;
         (first_page((1, leaf)) < page)
@@ -143,7 +144,7 @@ impl Indirect {
             .flatten()
     }
 
-    /// What is read to find the addresses of `pages`.
+    /// Returns the indirect blocks to read for the addresses of `pages`.
     pub(super) fn path_blocks(&self, pages: Range<u64>) -> impl Iterator<Item = u64> + '_ {
         let first = leaf(pages.start.max(DIRECT)).unwrap_or(0);
         let last = if pages.end > DIRECT {
@@ -151,7 +152,7 @@ impl Indirect {
         } else {
             0
         };
-        // Only leaves that are there: holes of terabytes cost nothing.
+        // Only existing leaves are visited, so that a hole of terabytes costs no time.
         let leaves = self.blocks.range((1, first)..(1, last.max(first)));
         leaves
             .flat_map(|(&key, _)| path(first_page(key)))

@@ -1,4 +1,4 @@
-//! ext2 up to Linux 2.6.23: `ext2_new_block` and its pre-allocation.
+//! Allocator of ext2 up to Linux 2.6.23: `ext2_new_block` with pre-allocation.
 
 use crate::groups::{FreeBlocks, Groups};
 use crate::{FileError, PAGE_SECTORS, Touches};
@@ -6,11 +6,10 @@ use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
 use std::ops::Range;
 
-/// `EXT2_DEFAULT_PREALLOC_BLOCKS`, the block asked for included.
+/// Blocks of one allocation, including the requested block (`EXT2_DEFAULT_PREALLOC_BLOCKS`).
 const BLOCKS: u64 = 8;
 
-/// Blocks that are set aside for one file (`i_prealloc_block`,
-/// `i_prealloc_count`).
+/// Blocks set aside for one file (`i_prealloc_block`, `i_prealloc_count`).
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     run: Range<u64>,
@@ -21,7 +20,7 @@ impl Pool {
         self.run.end - self.run.start
     }
 
-    /// `ext2_discard_prealloc`.
+    /// Frees the rest of the pool (`ext2_discard_prealloc`).
     pub(super) fn discard(&mut self, groups: &mut Groups, touches: &mut Touches) {
         if !self.run.is_empty() {
             groups.give(std::mem::take(&mut self.run), touches);
@@ -29,8 +28,8 @@ impl Pool {
     }
 }
 
-/// One block at `goal`, from the file's pool or near it (`ext2_alloc_block`).
-/// Directories have no pool. With `tracks` a pool is the rest of a track.
+/// Allocates one block at `goal`, from the file's pool or near the goal (`ext2_alloc_block`).
+/// Directories have no pool. With `tracks`, the pool is the rest of a track.
 pub(super) fn block(
     groups: &mut Groups,
     goal: u64,
@@ -54,10 +53,11 @@ pub(super) fn block(
     Ok(block..block + 1)
 }
 
-/// The first block of a track at `goal` or behind it, then from the beginning of the
-/// device on, that is free, and those behind it up to the end of the track or a used
-/// one: "pre-allocation looks for the first block of a track [...] and then allocates
-/// this track" (Qian & Wang, section 4.2). `None` if no track's first block is free.
+/// Allocates a track. The search takes the first track at or behind `goal` whose first block is
+/// free, and continues at the beginning of the device. The result ends at the end of the track or
+/// in front of a used block: "pre-allocation looks for the first block of a track [...] and then
+/// allocates this track" (Qian & Wang, section 4.2). Returns `None` if no track has a free first
+/// block.
 fn new_track(
     groups: &mut Groups,
     goal: u64,
@@ -66,6 +66,8 @@ fn new_track(
 ) -> Option<Range<u64>> {
     let goal = if goal < groups.layout.blocks { goal } else { 0 };
     let first = groups.layout.group_of(goal);
+    // One step more than there are groups: the last step searches the part of the goal's group in
+    // front of the goal.
     let track = (0..=groups.count()).find_map(|step| {
         let group = (first + step) % groups.count();
         if groups.counts(group).blocks == 0 {
@@ -86,14 +88,14 @@ fn new_track(
     Some(track)
 }
 
-/// The blocks that lie wholly on each track that begins at a block or behind it.
+/// Yields the whole blocks of each track whose first whole block is at or behind `block`.
 fn tracks_from(tracks: &Boundaries, block: u64) -> impl Iterator<Item = Range<u64>> + '_ {
     let all = tracks.tracks_from(Lbn(block * PAGE_SECTORS));
     all.map(|track| track.start.0.div_ceil(PAGE_SECTORS)..track.end().0 / PAGE_SECTORS)
         .filter(move |track| track.start >= block && !track.is_empty())
 }
 
-/// A block near `goal`, and the free ones behind it up to `count`
+/// Allocates a block near `goal`, and up to `count` blocks with the free blocks behind it
 /// (`ext2_new_block`).
 fn new_block(
     groups: &mut Groups,
@@ -103,6 +105,8 @@ fn new_block(
 ) -> Result<Range<u64>, FileError> {
     let goal = if goal < groups.layout.blocks { goal } else { 0 };
     let first = groups.layout.group_of(goal);
+    // One step more than there are groups: the last step searches the goal's group again, from its
+    // beginning.
     for step in 0..=groups.count() {
         let group = (first + step) % groups.count();
         let free = u64::from(groups.counts(group).blocks);
@@ -129,8 +133,8 @@ fn new_block(
     })
 }
 
-/// The goal; else a free block before the next multiple of 64; else the beginning of
-/// a run that has a free byte of the bitmap; else any (`grab_block`).
+/// Chooses a free block: the goal; else a free block before the next multiple of 64; else the
+/// beginning of a run that covers a whole byte of the bitmap; else any free block (`grab_block`).
 fn grab(free: &FreeBlocks, goal: u64) -> Option<u64> {
     let runs = free.runs();
     if runs.contains(goal) {

@@ -1,19 +1,20 @@
-//! ext2 from Linux 2.6.24 on: reservation windows (`ext2_new_blocks`,
+//! Allocator of ext2 from Linux 2.6.24 on: reservation windows (`ext2_new_blocks`,
 //! `ext2_try_to_allocate_with_rsv`, `alloc_new_reservation`).
 //!
-//! A window is in memory only: its blocks are free, but other files with windows
-//! keep out of them.
+//! A window exists only in memory. Its blocks are free on the device, but other files with windows
+//! avoid these blocks.
 
 use crate::groups::{BLOCKS_PER_GROUP, Groups};
 use crate::{FileError, Touches};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// `EXT2_DEFAULT_RESERVE_BLOCKS`, `EXT2_MAX_RESERVE_BLOCKS`.
+/// Smallest and largest window in blocks (`EXT2_DEFAULT_RESERVE_BLOCKS`,
+/// `EXT2_MAX_RESERVE_BLOCKS`).
 const SIZE: u64 = 8;
 const SIZE_MAX: u64 = 1027;
 
-/// The window of one file.
+/// Reservation window of one file.
 #[derive(Debug)]
 pub(super) struct Window {
     run: Range<u64>,
@@ -38,7 +39,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// `ext2_discard_reservation`.
+    /// Removes a window (`ext2_discard_reservation`).
     pub(super) fn remove(&mut self, window: &mut Window) {
         if !window.run.is_empty() {
             self.all.remove(&window.run.start);
@@ -46,9 +47,9 @@ impl Windows {
         window.run = 0..0;
     }
 
-    /// The first place from `start` on, and not behind `last`, where no window is for
-    /// `size` blocks (`find_next_reservable_window`). Where the file's own window is
-    /// in the way, the search goes on behind it.
+    /// Returns the first position from `start` to `last` where `size` blocks overlap no window
+    /// (`find_next_reservable_window`). The file's own old window counts too, so the search
+    /// continues behind it.
     fn gap(&self, start: u64, last: u64, size: u64) -> Option<u64> {
         let before = self
             .all
@@ -66,14 +67,14 @@ impl Windows {
     }
 }
 
-/// What a search works on.
+/// State that a search reads and changes.
 pub(super) struct Search<'a> {
     pub(super) groups: &'a mut Groups,
     pub(super) windows: &'a mut Windows,
 }
 
 impl Search<'_> {
-    /// Up to `count` blocks near `goal` (`ext2_new_blocks`).
+    /// Allocates up to `count` blocks near `goal` (`ext2_new_blocks`).
     pub(super) fn blocks(
         &mut self,
         goal: u64,
@@ -87,6 +88,8 @@ impl Search<'_> {
             0
         };
         let first = self.groups.layout.group_of(goal);
+        // First with windows. If no group has room for a window, the second round takes any free
+        // block, because the device may be nearly full (`ext2_new_blocks`).
         for reserve in [true, false] {
             if !reserve && window.is_none() {
                 break;
@@ -98,8 +101,8 @@ impl Search<'_> {
                     .as_ref()
                     .filter(|_| reserve)
                     .map_or(0, |window| window.size);
-                // With few free blocks: no new window in the goal's group, no blocks of
-                // others.
+                // If few blocks are free, the goal's group gets no new window, and other groups are
+                // skipped.
                 let scarce = if step == 0 {
                     free == 0
                 } else {
@@ -128,7 +131,7 @@ impl Search<'_> {
         })
     }
 
-    /// Within the file's window, or a new one (`ext2_try_to_allocate_with_rsv`).
+    /// Allocates in the file's window, or in a new window (`ext2_try_to_allocate_with_rsv`).
     fn in_window(
         &mut self,
         group: u32,
@@ -166,7 +169,7 @@ impl Search<'_> {
         }
     }
 
-    /// `try_to_extend_reservation`.
+    /// Extends the window to `end`, but not into the next window (`try_to_extend_reservation`).
     fn extend(&mut self, window: &mut Window, end: u64) {
         let next = self
             .windows
@@ -178,7 +181,7 @@ impl Search<'_> {
         self.windows.all.insert(window.run.start, window.run.end);
     }
 
-    /// A window that begins at or behind `from` and has a free block
+    /// Makes a window that begins at or behind `from` and contains a free block
     /// (`alloc_new_reservation`).
     fn new_window(
         &mut self,
@@ -191,17 +194,21 @@ impl Search<'_> {
         let end = self.groups.layout.end_of_group(start);
         if !window.run.is_empty() {
             let crosses = window.run.start < end && window.run.end > end;
+            // The window's other part lies in the next group. The search for blocks there still
+            // needs the window, so it is kept (`alloc_new_reservation`).
             if crosses && from >= window.run.start {
                 return None;
             }
+            // More than half of the window was used, so the file writes sequentially and gets a
+            // window of twice the size (`alloc_new_reservation`).
             if window.hits > (window.run.end - window.run.start) / 2 {
                 window.size = (window.size * 2).min(SIZE_MAX);
             }
         }
         let mut from = from;
         loop {
-            // The file's own window goes only when its successor is known, so that
-            // the search begins behind it.
+            // The file's own window is removed only after the search, so that the search continues
+            // behind this window.
             let at = self.windows.gap(from, end - 1, window.size);
             self.windows.remove(window);
             let at = at?;
@@ -221,7 +228,7 @@ impl Search<'_> {
         }
     }
 
-    /// Up to `count` free blocks in `range`, at the goal if it is in it
+    /// Takes up to `count` free blocks in `range`, from the goal on if the range contains the goal
     /// (`ext2_try_to_allocate` with a window).
     fn take_in(
         &mut self,
@@ -240,7 +247,7 @@ impl Search<'_> {
         Some(start + found..start + run_end)
     }
 
-    /// Without a window (`ext2_try_to_allocate`, `find_next_usable_block`).
+    /// Takes blocks without a window (`ext2_try_to_allocate`, `find_next_usable_block`).
     fn anywhere(
         &mut self,
         group: u32,

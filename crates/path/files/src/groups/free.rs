@@ -1,20 +1,20 @@
-//! The free blocks of one group, and where among them a search ends at once.
+//! Free blocks of one group, with indices for fast searches.
 //!
-//! The runs say it all. Two searches would go through many of them: ext2's for a wholly
-//! free byte of the bitmap, and mballoc's for a buddy. For each there is an index, as the
-//! kernel has one (the bitmap itself; `mb_generate_buddy`), made at the first such search.
-//! A third goes through a few hundred runs of many groups, again and again: what it found
-//! in a group is remembered until something in it changes.
+//! The runs hold the whole state. Two searches would have to visit many runs: ext2's search for a
+//! wholly free byte of the bitmap, and mballoc's search for a buddy. Each has an index like the
+//! kernel's (the bitmap itself; `mb_generate_buddy`). The first such search builds the index. A
+//! third search visits a few hundred runs of many groups, again and again. Its result for a group
+//! is remembered until the group changes.
 
 use super::BLOCKS_PER_GROUP;
 use crate::runs::Runs;
 use std::cell::OnceCell;
 use std::ops::Range;
 
-/// The largest buddy: `MB_NUM_ORDERS` − 1 for blocks of 4 KiB.
+/// Order of the largest buddy: `MB_NUM_ORDERS` − 1 for blocks of 4 KiB.
 pub(crate) const ORDER_MAX: u32 = 13;
 
-/// The largest buddy that begins at `at` and ends before `end`.
+/// Returns the order of the largest buddy that begins at `at` and does not reach beyond `end`.
 pub(crate) fn buddy_at(at: u64, end: u64) -> u32 {
     let aligned = if at == 0 {
         ORDER_MAX
@@ -24,7 +24,7 @@ pub(crate) fn buddy_at(at: u64, end: u64) -> u32 {
     aligned.min((end - at).ilog2()).min(ORDER_MAX)
 }
 
-/// Free blocks, by their number in the group.
+/// Free blocks, numbered within the group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FreeBlocks {
     runs: Runs,
@@ -33,7 +33,7 @@ pub(crate) struct FreeBlocks {
     measured: OnceCell<(Question, Option<Range<u64>>)>,
 }
 
-/// How long a run is sought, and whether shorter ones are left out.
+/// Length of the wanted run, and true if shorter runs are left out.
 type Question = (u64, bool);
 
 impl From<Runs> for FreeBlocks {
@@ -50,8 +50,8 @@ impl FreeBlocks {
         &self.runs
     }
 
-    /// The beginning of the run in which the first wholly free byte of the bitmap
-    /// from `from` on lies.
+    /// Returns the beginning of the run that contains the first wholly free byte of the bitmap from
+    /// `from` on.
     pub(crate) fn run_with_byte(&self, from: u64) -> Option<u64> {
         let bytes = self.bytes.get_or_init(|| {
             let mut bytes = Bits::of(BLOCKS_PER_GROUP / 8);
@@ -64,7 +64,7 @@ impl FreeBlocks {
         self.runs.run_at(8 * byte).map(|run| run.start)
     }
 
-    /// The first of the smallest buddies that are no smaller than 2^`order`
+    /// Returns the first of the smallest buddies of at least 2^`order` blocks
     /// (`ext4_mb_simple_scan_group`).
     pub(crate) fn smallest_buddy(&self, order: u32) -> Option<u64> {
         let buddies = self.buddies.get_or_init(|| {
@@ -82,7 +82,8 @@ impl FreeBlocks {
         })
     }
 
-    /// What `measure` finds in the runs for a question; not asked twice in a row.
+    /// Returns the result of `measure` for `question`. The first question after a change is
+    /// remembered, so that the same question costs no second search.
     pub(crate) fn measured(
         &self,
         question: Question,
@@ -98,17 +99,18 @@ impl FreeBlocks {
         }
     }
 
-    /// Blocks become free.
+    /// Adds free blocks.
     pub(super) fn insert(&mut self, range: Range<u64>) {
         self.change(range, Runs::insert);
     }
 
-    /// Blocks are free no more.
+    /// Removes blocks that are no longer free.
     pub(super) fn remove(&mut self, range: Range<u64>) {
         self.change(range, Runs::remove);
     }
 
-    /// The runs in and beside the range are others then, and all that is known of them.
+    /// Applies a change. The change alters the runs in and next to the range, so that their index
+    /// entries are cleared before and set again after it.
     fn change(&mut self, range: Range<u64>, change: impl FnOnce(&mut Runs, Range<u64>)) {
         self.measured.take();
         self.each_beside(&range, Bits::clear);
@@ -122,7 +124,7 @@ impl FreeBlocks {
                 each_buddy(run.clone(), buddies, mark);
             }
             if let Some(bytes) = self.bytes.get_mut() {
-                // Nothing changes but in the bytes that the range is in.
+                // Only the bytes of the changed range can change.
                 let (whole, near) = (whole_bytes(&run), range.start / 8..range.end.div_ceil(8));
                 (whole.start.max(near.start)..whole.end.min(near.end))
                     .for_each(|byte| mark(bytes, byte));
@@ -131,12 +133,12 @@ impl FreeBlocks {
     }
 }
 
-/// The bytes of a bitmap of which a run has all bits.
+/// Returns the bytes of the bitmap whose bits all belong to the run.
 fn whole_bytes(run: &Range<u64>) -> Range<u64> {
     run.start.div_ceil(8)..run.end / 8
 }
 
-/// A run is cut into the largest buddies, aligned to their length.
+/// Cuts a run into the largest buddies that are aligned to their length, and marks each.
 fn each_buddy(run: Range<u64>, buddies: &mut [Bits], mark: fn(&mut Bits, u64)) {
     let mut at = run.start;
     while at < run.end {
@@ -150,12 +152,12 @@ fn each_buddy(run: Range<u64>, buddies: &mut [Bits], mark: fn(&mut Bits, u64)) {
 #[derive(Clone, Debug, Default)]
 struct Bits {
     words: Vec<u64>,
-    /// How many are in the set.
+    /// Number of elements.
     count: u64,
 }
 
 impl Bits {
-    /// For numbers below `end`.
+    /// Makes an empty set for numbers below `end`.
     fn of(end: u64) -> Bits {
         Bits {
             words: vec![0; end.div_ceil(64) as usize],
@@ -175,7 +177,7 @@ impl Bits {
         *word &= !bit;
     }
 
-    /// The smallest number from `from` on.
+    /// Returns the smallest element from `from` on.
     fn first_from(&self, from: u64) -> Option<u64> {
         if self.count == 0 {
             return None;
@@ -193,7 +195,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same by going through the runs.
+    /// Reference for `FreeBlocks::run_with_byte`: visits the runs.
     fn run_with_byte(runs: &Runs, from: u64) -> Option<u64> {
         let byte = runs.iter_from(from).find_map(|run| {
             let byte = (run.start + 7) & !7;
@@ -242,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_power_of_two_goes_to_the_smallest_buddy_that_holds_it() {
-        // As group 1 of an ext4 of 3 GiB: from 385 on.
+        // Free blocks of group 1 of an ext4 of 3 GiB.
         let free = FreeBlocks::from(Runs::of(385..32_768));
         assert_eq!(free.smallest_buddy(9), Some(512));
         assert_eq!(free.smallest_buddy(4), Some(400));

@@ -1,6 +1,6 @@
-//! Which inode a new file or directory gets: Orlov's allocator for directories, the
-//! parent's group for files (`find_group_orlov`, `find_group_other`; fs/ext2/ialloc.c
-//! 2.6.24, fs/ext4/ialloc.c).
+//! Choice of the inode for a new file or directory: Orlov's allocator for directories, the parent's
+//! group for files (`find_group_orlov`, `find_group_other`; fs/ext2/ialloc.c 2.6.24,
+//! fs/ext4/ialloc.c).
 
 use super::Groups;
 use super::layout::{BLOCKS_PER_GROUP, FIRST_INODE};
@@ -9,11 +9,11 @@ use crate::system::Kind;
 use crate::{FileError, Touches};
 use fullstroke_units::Random;
 
-/// What a directory costs in inodes and blocks (`INODE_COST`, `BLOCK_COST`).
+/// Assumed cost of a directory in inodes and blocks (`INODE_COST`, `BLOCK_COST`).
 const INODE_COST: u64 = 64;
 const BLOCK_COST: u64 = 256;
 
-/// What a group must have to take a directory.
+/// Conditions for a group to take a directory.
 struct Needs {
     directories_below: u64,
     inodes: i64,
@@ -21,21 +21,21 @@ struct Needs {
     debt_below: u64,
 }
 
-/// Which kernel's rules.
+/// Rules of the kernel's driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
-    /// Groups one by one, with debts.
+    /// Single groups, with debts.
     Ext2,
-    /// Flex groups as one, without debts.
+    /// Flex groups as one unit, without debts.
     Ext4,
 }
 
-/// Where the search begins.
+/// Parameters of a search.
 pub(crate) struct Search<'a> {
     pub(crate) parent: u32,
-    /// The parent's group.
+    /// Group of the parent.
     pub(crate) near: u32,
-    /// Whether the parent is the root: then directories are spread.
+    /// True if the parent is the root. Directories below the root are spread over the groups.
     pub(crate) top: bool,
     pub(crate) directory: bool,
     pub(crate) name: &'a str,
@@ -43,7 +43,7 @@ pub(crate) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// For what is `wanted` in a directory of group `near`, where the root is `root`.
+    /// Makes the search for `wanted`. `near` is the parent's group, `root` the root's inode.
     pub(crate) fn new<X>(
         wanted: &Wanted<'a, X>,
         near: u32,
@@ -64,7 +64,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Some groups as the search sees them: one, or a flex group.
+/// Totals of a group or of a flex group.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     blocks: u64,
@@ -73,7 +73,7 @@ struct Sum {
 }
 
 impl Groups {
-    /// An inode for a new object.
+    /// Allocates an inode for a new object.
     pub(crate) fn new_inode(
         &mut self,
         search: &Search<'_>,
@@ -95,8 +95,7 @@ impl Groups {
         Ok(group * self.layout.inodes_per_group + within as u32 + 1)
     }
 
-    /// The inodes that a new file system has: the reserved ones, of which the second
-    /// is the root.
+    /// Allocates the reserved inodes of a new file system. The second is the root.
     pub(crate) fn reserve_inodes(&mut self) {
         for within in 0..u64::from(FIRST_INODE - 1) {
             self.take_inode(0, within, within == 1, &mut Touches::new());
@@ -143,7 +142,7 @@ impl Groups {
         sum
     }
 
-    /// Groups that are searched as one.
+    /// Returns the number of groups searched as one unit.
     fn together(&self, scheme: Scheme) -> u32 {
         if scheme == Scheme::Ext4 {
             self.layout.flex
@@ -157,6 +156,8 @@ impl Groups {
         let count = self.count().div_ceil(together);
         let near = search.near / together;
         let found = if search.top {
+            // The start must not be the same for all directories of the root. 2.6 draws it at
+            // random; ext4 takes the hash of the name, so that the same tree gets the same layout.
             let from = match search.scheme {
                 Scheme::Ext2 => random.below(u64::from(count)) as u32,
                 Scheme::Ext4 => crate::directory::hash(search.name) % count,
@@ -177,8 +178,8 @@ impl Groups {
         (0..count).map(move |step| (from + step) % count)
     }
 
-    /// Of the groups with no less free than average, the one with the fewest
-    /// directories.
+    /// Of the groups whose free inodes and blocks reach the average, returns the group with the
+    /// fewest directories.
     fn spread(&self, from: u32, count: u32, together: u32) -> Option<u32> {
         let inodes = self.free_inodes / u64::from(count);
         let blocks = self.free_blocks / u64::from(count);
@@ -190,7 +191,7 @@ impl Groups {
             if enough && sum.directories < fewest {
                 fewest = sum.directories;
                 best = Some(at);
-                // None can have fewer.
+                // No group can have fewer directories.
                 if fewest == 0 {
                     break;
                 }
@@ -209,6 +210,8 @@ impl Groups {
         let debt = debt.min(per_group / INODE_COST).clamp(1, 255);
         let blocks = self.free_blocks / count;
         Needs {
+            // The tolerances around the averages are those of `find_group_orlov` (`max_dirs`,
+            // `min_inodes`, `min_blocks`).
             directories_below: directories / count + per_group / 16,
             inodes: (self.free_inodes / count) as i64 - (per_group / 4) as i64,
             blocks: blocks as i64 - (blocks_per_group / 4) as i64,
@@ -222,7 +225,7 @@ impl Groups {
 
     fn suits(&self, at: u32, together: u32, needs: &Needs, scheme: Scheme) -> bool {
         let sum = self.sum(at * together, together);
-        // ext4 wants at least one inode of each group (`min_inodes < 1`).
+        // ext4 wants at least one free inode in a group (`min_inodes < 1`).
         let inodes = if scheme == Scheme::Ext4 {
             needs.inodes.max(1)
         } else {
@@ -241,7 +244,8 @@ impl Groups {
         (first..end).find(|&group| self.counts[group as usize].inodes > 0)
     }
 
-    /// The next group with no fewer free inodes than average, else with any.
+    /// Returns the next group whose free inodes reach the average, else the next with any free
+    /// inode.
     fn fallback(&self, near: u32) -> Option<u32> {
         let average = self.free_inodes / u64::from(self.count());
         let at_least = |least: u64| {
@@ -251,7 +255,8 @@ impl Groups {
         at_least(average).or_else(|| at_least(1))
     }
 
-    /// The parent's group, or one by a quadratic hash, or any.
+    /// Returns the parent's group, else a group by quadratic hash, else any group with a free
+    /// inode.
     fn near_parent(&self, search: &Search<'_>) -> Option<u32> {
         let count = self.count();
         let usable = |group: u32| {
@@ -259,7 +264,7 @@ impl Groups {
             counts.inodes > 0 && counts.blocks > 0
         };
         if search.scheme == Scheme::Ext4 {
-            // The parent's flex group (`find_group_other` with `flex_size > 1`).
+            // Any group of the parent's flex group (`find_group_other` with `flex_size > 1`).
             let first = search.near - search.near % self.layout.flex;
             let end = (first + self.layout.flex).min(count);
             if let Some(group) = (first..end).find(|&group| self.counts[group as usize].inodes > 0)
@@ -269,6 +274,9 @@ impl Groups {
         } else if usable(search.near) {
             return Some(search.near);
         }
+        // The parent directory's inode number enters the hash. So the files of one directory go to
+        // the same group, and files of other directories in the parent's group go elsewhere
+        // (`find_group_other`).
         let mut group =
             ((u64::from(search.near) + u64::from(search.parent)) % u64::from(count)) as u32;
         let mut step = 1;

@@ -1,30 +1,30 @@
-//! What `mke2fs` puts where.
+//! Layout of the metadata written by `mke2fs`.
 
 use crate::FileError;
 use crate::runs::Runs;
 use std::ops::Range;
 
-/// Blocks in a group: as many as a bitmap of one block has bits.
+/// Blocks in a group: a bitmap of one block has this many bits.
 pub(crate) const BLOCKS_PER_GROUP: u64 = 8 * 4096;
-/// The first inode that is not reserved (`EXT2_GOOD_OLD_FIRST_INO`).
+/// First unreserved inode (`EXT2_GOOD_OLD_FIRST_INO`).
 pub(crate) const FIRST_INODE: u32 = 11;
 
-/// What `mke2fs` is told.
+/// Arguments of `mke2fs`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Make {
-    /// Blocks of the device.
+    /// Number of blocks of the device.
     pub(crate) blocks: u64,
-    /// `-i`.
+    /// Bytes for each inode (`-i`).
     pub(crate) bytes_per_inode: u64,
-    /// `-I`.
+    /// Size of an inode in bytes (`-I`).
     pub(crate) inode_bytes: u64,
-    /// `-G`: groups whose bitmaps and tables lie together; 1 = each its own.
+    /// Number of groups whose bitmaps and tables lie together (`-G`); 1 keeps each group's own.
     pub(crate) flex: u32,
-    /// Bytes of a group descriptor: 32, or 64 with the feature `64bit`.
+    /// Size of a group descriptor in bytes: 32, or 64 with the feature `64bit`.
     pub(crate) descriptor_bytes: u64,
 }
 
-/// The numbers that follow from it.
+/// Numbers computed from the arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupLayout {
     pub(crate) blocks: u64,
@@ -33,27 +33,27 @@ pub(crate) struct GroupLayout {
     pub(crate) inode_bytes: u64,
     pub(crate) flex: u32,
     descriptor_bytes: u64,
-    /// Blocks of one group's inode table.
+    /// Number of blocks of one group's inode table.
     table: u64,
-    /// Blocks of all descriptors, and those kept free behind them for growth.
+    /// Number of blocks of all descriptors, and number of blocks reserved behind them for growth.
     descriptors: u64,
     reserved: u64,
 }
 
 impl GroupLayout {
-    /// Errors where the device does not hold the metadata and a little more.
+    /// Returns an error if the device does not hold the metadata and 50 more blocks.
     pub(crate) fn new(make: Make) -> Result<GroupLayout, FileError> {
         let too_small = |needed| FileError::NoSpace {
             needed,
             free: make.blocks,
         };
-        // 2048 blocks: below, mke2fs makes a file system of 1 KiB blocks, or a
-        // "floppy" one.
+        // Below 2048 blocks, mke2fs makes a file system with blocks of 1 KiB, or a "floppy" file
+        // system.
         if make.blocks < 2048 {
             return Err(too_small(2048));
         }
         let mut layout = GroupLayout::sized(make);
-        // A last group that cannot hold its own metadata and 50 blocks is left out
+        // A last group that cannot hold its own metadata and 50 more blocks is left out
         // (`ext2fs_initialize`).
         let last = layout.blocks % BLOCKS_PER_GROUP;
         let own: u64 = layout.fixed(layout.groups - 1) + layout.table + 2 + 50;
@@ -75,7 +75,8 @@ impl GroupLayout {
 
     fn sized(make: Make) -> GroupLayout {
         let groups = make.blocks.div_ceil(BLOCKS_PER_GROUP).max(1);
-        // As `ext2fs_initialize`: inodes of the whole, by group, to full table blocks.
+        // As in `ext2fs_initialize`: the inodes of the whole device are divided by groups, and
+        // rounded up to full table blocks.
         let inodes =
             (make.blocks * 4096 / make.bytes_per_inode.max(1024)).min(u64::from(u32::MAX) - 16);
         let per_block = 4096 / make.inode_bytes;
@@ -83,13 +84,13 @@ impl GroupLayout {
         let by_group = by_group.div_ceil(per_block) * per_block;
         let table = by_group / per_block;
         let descriptors = (groups * make.descriptor_bytes).div_ceil(4096);
-        // Descriptors for 1024 times the size, in what one indirect block names
-        // (`calc_reserved_gdt_blocks`).
+        // Space for the descriptors of a file system of 1024 times the size, limited to the
+        // addresses in one indirect block (`calc_reserved_gdt_blocks`).
         let most = (make.blocks.saturating_mul(1024)).min(u64::from(u32::MAX));
         let grown = (most.div_ceil(BLOCKS_PER_GROUP) * make.descriptor_bytes).div_ceil(4096);
         let reserved = grown.saturating_sub(descriptors).min(1024);
-        // All tables of a flex group lie in its first group here; mke2fs lets them
-        // go on in the next where inodes are many and large.
+        // Here all tables of a flex group lie in its first group. mke2fs continues in the next
+        // group if the inodes are many and large.
         let room = BLOCKS_PER_GROUP - 1 - descriptors.min(BLOCKS_PER_GROUP / 2) - reserved;
         let flex = u64::from(make.flex).min(room / (2 + table)).max(1);
         GroupLayout {
@@ -117,12 +118,12 @@ impl GroupLayout {
         ((block / BLOCKS_PER_GROUP + 1) * BLOCKS_PER_GROUP).min(self.blocks)
     }
 
-    /// Blocks of a group.
+    /// Returns the number of blocks of a group.
     pub(crate) fn size(&self, group: u32) -> u64 {
         self.end_of_group(self.first_block(group)) - self.first_block(group)
     }
 
-    /// The group of `blocks`, and their numbers in it.
+    /// Returns the group of `blocks`, and the numbers of these blocks within the group.
     pub(crate) fn within(&self, blocks: Range<u64>) -> (u32, Range<u64>) {
         let group = self.group_of(blocks.start);
         let first = self.first_block(group);
@@ -133,8 +134,8 @@ impl GroupLayout {
         (number - 1) / self.inodes_per_group
     }
 
-    /// Whether the group has a copy of superblock and descriptors (`sparse_super`: 0,
-    /// 1, powers of 3, 5 and 7).
+    /// Returns true if the group has a copy of superblock and descriptors (`sparse_super`: 0, 1,
+    /// powers of 3, 5 and 7).
     fn has_super(&self, group: u32) -> bool {
         let power = |base: u32| {
             let mut power = base;
@@ -146,7 +147,7 @@ impl GroupLayout {
         group <= 1 || power(3) || power(5) || power(7)
     }
 
-    /// Blocks of superblock and descriptors in the group.
+    /// Returns the number of blocks of superblock and descriptors in the group.
     fn fixed(&self, group: u32) -> u64 {
         if self.has_super(group) {
             1 + self.descriptors + self.reserved
@@ -155,19 +156,20 @@ impl GroupLayout {
         }
     }
 
-    /// The groups whose bitmaps and tables lie together with this one's.
+    /// Returns the groups of the flex group of `group`.
     fn flex_of(&self, group: u32) -> Range<u32> {
         let first = group - group % self.flex;
         first..(first + self.flex).min(self.groups)
     }
 
-    /// Where the bitmaps of `group` and its fellows begin.
+    /// Returns the first block of the bitmaps of the flex group.
     fn packed(&self, group: u32) -> u64 {
         let first = self.flex_of(group).start;
         self.first_block(first) + self.fixed(first)
     }
 
-    /// The group's place among its fellows, and how many they are.
+    /// Returns the position of `group` in its flex group, and the number of groups in the flex
+    /// group.
     fn fellow(&self, group: u32) -> (u64, u64) {
         let flex = self.flex_of(group);
         (
@@ -190,19 +192,19 @@ impl GroupLayout {
         self.packed(group) + 2 * fellows + at * self.table
     }
 
-    /// The block of the inode table that has the inode.
+    /// Returns the block of the inode table that holds the inode.
     pub(crate) fn inode_block(&self, number: u32) -> u64 {
         let group = self.group_of_inode(number);
         let within = u64::from((number - 1) % self.inodes_per_group);
         self.inode_table(group) + within * self.inode_bytes / 4096
     }
 
-    /// The block of the first copy of the descriptors that has the group's.
+    /// Returns the block with the group's descriptor, in the first copy of the descriptors.
     pub(crate) fn descriptor(&self, group: u32) -> u64 {
         1 + u64::from(group) * self.descriptor_bytes / 4096
     }
 
-    /// The blocks in `group` that are metadata of this or its fellow groups.
+    /// Returns the blocks in `group` that hold metadata of this group or of its flex group.
     pub(crate) fn metadata(&self, group: u32) -> Vec<Range<u64>> {
         let start = self.first_block(group);
         let fixed = start..start + self.fixed(group);
@@ -219,7 +221,7 @@ impl GroupLayout {
             .collect()
     }
 
-    /// Blocks of the group that are free in a new file system.
+    /// Returns the number of free blocks of the group in a new file system.
     pub(crate) fn free_blocks(&self, group: u32) -> u64 {
         let metadata = self.metadata(group);
         self.size(group)
@@ -229,7 +231,7 @@ impl GroupLayout {
                 .sum::<u64>()
     }
 
-    /// Those blocks, by their numbers in the group.
+    /// Returns the free blocks of a new file system, numbered within the group.
     pub(crate) fn free_runs(&self, group: u32) -> Runs {
         let start = self.first_block(group);
         let mut free = Runs::of(0..self.size(group));

@@ -22,7 +22,7 @@ fn layout(make: Make, gibibytes: u64) -> GroupLayout {
     .unwrap()
 }
 
-/// Figures of `mke2fs -t ext2` (1.47.0) on 1 GiB and 3 GiB, as `dumpe2fs` tells them.
+/// Figures of `mke2fs -t ext2` (1.47.0) on 1 GiB and 3 GiB, as printed by `dumpe2fs`.
 #[test]
 fn ext2_lies_as_mke2fs_has_it() {
     let one = layout(EXT2, 1);
@@ -41,7 +41,7 @@ fn ext2_lies_as_mke2fs_has_it() {
     );
 }
 
-/// The same of `mke2fs -t ext4` on 3 GiB.
+/// Figures of `mke2fs -t ext4` on 3 GiB.
 #[test]
 fn ext4_lies_as_mke2fs_has_it() {
     let three = layout(EXT4, 3);

@@ -1,33 +1,32 @@
-//! Where a run of free blocks is found (`ext4_mb_regular_allocator`).
+//! Search for a run of free blocks (`ext4_mb_regular_allocator`).
 
 use super::Aim;
 use crate::groups::{FreeBlocks, Groups, ORDER_MAX, buddy_at};
 use crate::runs::Runs;
 use std::ops::Range;
 
-/// Requests from 2^1 blocks on are sought among buddies (`MB_DEFAULT_ORDER2_REQS`).
+/// Smallest order of a request that is searched among buddies (`MB_DEFAULT_ORDER2_REQS`).
 const ORDER_MIN: u32 = 1;
-/// Runs of a group that are looked at before the best of them is taken, and before
-/// the search is given up (`MB_DEFAULT_MIN_TO_SCAN`, `MB_DEFAULT_MAX_TO_SCAN`).
+/// Numbers of runs of a group to visit: before the best suitable run is taken, and before the
+/// search in the group ends (`MB_DEFAULT_MIN_TO_SCAN`, `MB_DEFAULT_MAX_TO_SCAN`).
 const SCAN_MIN: usize = 10;
 const SCAN_MAX: usize = 200;
 
-/// What a group must have to be searched (`enum criteria`), each weaker than the one
-/// before.
+/// Conditions for a group to be searched (`enum criteria`), from the strictest to the weakest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Criterion {
-    /// A buddy of the length asked for, which is a power of two.
+    /// A free buddy of the requested length, which is a power of two.
     Buddy(u32),
-    /// Runs that are as long on average.
+    /// Free runs whose mean length reaches the request.
     LongRuns,
-    /// As many free blocks.
+    /// As many free blocks as requested.
     Blocks,
     /// Any free block.
     Any,
 }
 
-/// The run at the goal, if that is wanted and free; else one in the goal's group or
-/// the groups behind it.
+/// Returns the run at the goal if the aim demands this and the run is free. Else returns a run in
+/// the goal's group or in the following groups.
 pub(super) fn regular(groups: &mut Groups, aim: &Aim) -> Option<Range<u64>> {
     if aim.at_goal
         && let Some(found) = at_goal(groups, aim)
@@ -72,7 +71,7 @@ pub(super) fn regular(groups: &mut Groups, aim: &Aim) -> Option<Range<u64>> {
                 None => groups.measure_longest(group),
             }
         }
-        // The longest that was seen (`ext4_mb_try_best_found`).
+        // The longest run seen, although too short (`ext4_mb_try_best_found`).
         if let Some(best) = best {
             return Some(best);
         }
@@ -90,14 +89,14 @@ fn longer(best: &mut Option<Range<u64>>, found: Range<u64>) {
     }
 }
 
-/// The first group of a flex group is left to directories and metadata
+/// Returns true for the first group of a flex group, which is left to directories and metadata
 /// (`ext4_mb_good_group`, `EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME`).
 fn skipped(groups: &Groups, group: u32, aim: &Aim, criterion: Criterion) -> bool {
     let flex = groups.layout.flex;
     matches!(criterion, Criterion::Buddy(_)) && aim.data && flex >= 4 && group.is_multiple_of(flex)
 }
 
-/// As long a run as asked for, from the goal on (`ext4_mb_find_by_goal`).
+/// Returns the run of the requested length that begins at the goal (`ext4_mb_find_by_goal`).
 fn at_goal(groups: &mut Groups, aim: &Aim) -> Option<Range<u64>> {
     if aim.goal >= groups.layout.blocks {
         return None;
@@ -110,18 +109,18 @@ fn at_goal(groups: &mut Groups, aim: &Aim) -> Option<Range<u64>> {
 
 fn suits(runs: &Runs, aim: &Aim, criterion: Criterion) -> bool {
     match criterion {
-        // Whether there is such a buddy is seen by looking for it.
+        // The search itself finds out whether such a buddy exists.
         Criterion::Buddy(_) | Criterion::Any => true,
         Criterion::LongRuns => runs.total() >= aim.pages * runs.count() as u64,
         Criterion::Blocks => runs.total() >= aim.pages,
     }
 }
 
-/// What a group offers.
+/// Result of the search in one group.
 enum Found {
-    /// As long as asked for.
+    /// A run of the requested length.
     Enough(Range<u64>),
-    /// The longest, but shorter.
+    /// The longest run, shorter than requested.
     Best(Range<u64>),
 }
 
@@ -145,8 +144,8 @@ fn scan(free: &FreeBlocks, aim: &Aim, criterion: Criterion) -> Option<Found> {
     }
 }
 
-/// Runs one after the other; the shortest that is long enough, of those that are
-/// looked at (`ext4_mb_complex_scan_group`, `ext4_mb_measure_extent`).
+/// Visits the runs in order. Returns the shortest sufficient run of the visited runs, else the
+/// longest (`ext4_mb_complex_scan_group`, `ext4_mb_measure_extent`).
 fn measure(runs: &Runs, pages: u64, skip_short: bool) -> Option<Range<u64>> {
     let mut best: Option<Range<u64>> = None;
     let mut looked_at = 0;
@@ -157,7 +156,7 @@ fn measure(runs: &Runs, pages: u64, skip_short: bool) -> Option<Range<u64>> {
             if skip_short && run.end - at < pages {
                 break;
             }
-            // Whole buddies, until they are enough (`mb_find_extent`).
+            // Adds whole buddies until the length suffices (`mb_find_extent`).
             let mut end = at;
             while end < run.end && end - at < pages {
                 end += 1 << buddy_at(end, run.end);

@@ -38,7 +38,8 @@ fn small_files_follow_each_other_in_the_locality_group() {
             )
             .unwrap()
     };
-    // Group 1 begins with a copy of the superblock; its first buddy of 512 is at 512.
+    // Group 1 begins with a copy of the superblock, so its first buddy of 512 blocks is block 512
+    // of the group.
     assert_eq!(
         [place(11, 3), place(12, 5)],
         [33_280..33_283, 33_283..33_288]
@@ -53,7 +54,7 @@ fn a_file_that_is_written_on_gets_what_was_set_aside_for_it() {
     let first = allocator
         .allocate(&mut groups, &request(11, 0, 20, 20), &mut Touches::new())
         .unwrap();
-    // 20 pages are rounded to 32.
+    // A request of 20 pages is rounded up to 32.
     assert_eq!((first.end - first.start, allocator.aside_for(11)), (20, 12));
     let other = allocator
         .allocate(&mut groups, &request(12, 0, 20, 20), &mut Touches::new())

@@ -1,5 +1,5 @@
-//! Carries a script out on a file system, as a machine with plenty of memory would:
-//! nothing is written back before `fsync`, `sync` or the end.
+//! Executes a script on a file system, as a machine with plenty of memory would: nothing is written
+//! back before `fsync`, `sync` or the end.
 
 use super::{Script, Step};
 use crate::path;
@@ -10,32 +10,32 @@ use fullstroke_units::{Bytes, Time};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of one `write` of a program (`cp` and `dd bs=128k`).
+/// Bytes of one `write` call of a program (`cp` and `dd bs=128k`).
 const WRITE_BYTES: u64 = 128 << 10;
 
-/// What a script came to.
+/// Counters of an executed script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Operations done.
+    /// Number of successful operations.
     pub operations: u64,
-    /// Bytes that were written by the program.
+    /// Number of bytes written by the program.
     pub bytes_written: u64,
-    /// Pages of metadata that had to be in memory.
+    /// Number of metadata pages required in memory.
     pub metadata_reads: u64,
-    /// Pages of metadata that were changed.
+    /// Number of metadata pages changed.
     pub metadata_changes: u64,
-    /// Sectors written to the log.
+    /// Number of sectors written to the log.
     pub log_sectors: u64,
 }
 
-/// Where a script went wrong.
+/// A failed operation of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// The line of the operation.
+    /// Line of the operation.
     pub line: u32,
     /// The operation.
     pub step: Step,
-    /// Why.
+    /// Error of the operation.
     pub error: FileError,
 }
 
@@ -47,13 +47,13 @@ impl std::fmt::Display for Failed {
 
 impl std::error::Error for Failed {}
 
-/// Plays operations on a file system.
+/// Executes operations on a file system.
 pub struct Player<'a> {
     system: &'a mut dyn FileSystem,
     caller: Caller,
-    /// Dirty pages of each file, and when it became dirty.
+    /// Dirty pages of each file, and the position of the file in `order`.
     dirty: BTreeMap<Object, (u64, Runs)>,
-    /// The dirty files in that order.
+    /// Dirty files, in the order in which they became dirty.
     order: BTreeMap<u64, Object>,
     open: BTreeSet<Object>,
     touches: Touches,
@@ -62,7 +62,7 @@ pub struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    /// On this file system, at this time.
+    /// Makes a player for `system`. All operations happen from `now` on.
     pub fn new(system: &'a mut dyn FileSystem, now: Time) -> Player<'a> {
         Player {
             system,
@@ -76,7 +76,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// The whole script, then a sync.
+    /// Executes the whole script, then a sync.
     pub fn play_all(&mut self, script: &Script) -> Result<Tally, Failed> {
         for (line, step) in script.steps() {
             self.play(step).map_err(|error| Failed {
@@ -94,7 +94,7 @@ impl<'a> Player<'a> {
         Ok(self.tally)
     }
 
-    /// One operation.
+    /// Executes one operation.
     pub fn play(&mut self, step: &Step) -> Result<(), FileError> {
         self.touches.clear();
         let played = self.act(step);
@@ -172,7 +172,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Asks where the pages lie that a read finds; nothing behind the end of the file is read.
+    /// Asks for the places of the pages that a read covers. Nothing behind the end of the file is
+    /// read.
     fn read(&mut self, path: &str, offset: u64, bytes: u64) -> Result<(), FileError> {
         let file = self.find(path)?;
         let length = self.system.attributes(file)?.bytes.0;
@@ -212,13 +213,13 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// The directory of a path, and its last name.
+    /// Returns the directory of a path, and the last name.
     fn parent<'p>(&mut self, path: &'p str) -> Result<(Object, &'p str), FileError> {
         let (directories, name) = path::split(path);
         Ok((self.find(directories)?, name))
     }
 
-    /// What a path leads to.
+    /// Returns the object at a path.
     fn find(&mut self, path: &str) -> Result<Object, FileError> {
         path::find(self.system, self.caller, path, &mut self.touches)
     }
@@ -258,14 +259,14 @@ impl<'a> Player<'a> {
         runs.insert(pages);
     }
 
-    /// Pages from `page` on are no longer dirty.
+    /// Removes the pages from `page` on from the dirty pages.
     fn clean(&mut self, file: Object, page: u64) {
         if let Some((_, runs)) = self.dirty.get_mut(&file) {
             runs.remove(page..u64::MAX);
         }
     }
 
-    /// The dirty pages of a file, which it has no longer.
+    /// Removes and returns the dirty pages of a file.
     fn take_dirty(&mut self, file: Object) -> Option<Runs> {
         let (turn, runs) = self.dirty.remove(&file)?;
         self.order.remove(&turn);

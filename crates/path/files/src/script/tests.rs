@@ -78,8 +78,8 @@ fn a_script_is_played_and_its_failure_has_the_line() {
     }
 }
 
-/// Two files that grow in turns have windows of 8, 16, 32 and 64 blocks, one behind the
-/// other; the indirect block (2068) lies within one.
+/// Two files that grow in turns get windows of 8, 16, 32 and 64 blocks, one behind the other. The
+/// indirect block (2068) lies inside a window.
 #[test]
 fn reservation_windows_double_and_keep_clear_of_each_other() {
     let keys = Keys::from_iter([("allocation".to_owned(), "reservation".into())]);
@@ -108,7 +108,7 @@ fn reservation_windows_double_and_keep_clear_of_each_other() {
     );
 }
 
-/// A line that is an operation more often than not.
+/// Generates a line that is an operation more often than not.
 fn line() -> impl proptest::strategy::Strategy<Value = String> {
     use proptest::prelude::*;
     let path = || prop_oneof!["[ab]", "d/[a-c]", "d", "d/\\{n\\}", "[a/.{}#]{0,4}"];
@@ -141,7 +141,7 @@ fn line() -> impl proptest::strategy::Strategy<Value = String> {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
 
-    /// Line by line, so that what is refused does not end the rest.
+    /// Parses each line separately, so that a refused line does not end the others.
     #[test]
     fn whatever_is_read_is_played_or_refused(lines in proptest::collection::vec(line(), 1..40)) {
         let _ = Script::parse(&lines.join("\n"));

@@ -1,4 +1,4 @@
-//! Writing, truncating, and giving places to what was delayed.
+//! Writes, truncation, and placement of delayed pages.
 
 use super::Tree;
 use crate::format::{Format, Inode};
@@ -7,13 +7,13 @@ use crate::{Caller, FileError, Touches};
 use fullstroke_contract::Object;
 use std::ops::Range;
 
-/// Of so many delayed pages, one more is kept free for the metadata that will say
-/// where they are, and so many in any case (`ext4_da_reserve_space` and
-/// `xfs_bmap_worst_indlen` work it out file by file).
+/// For each 256 delayed pages, one page more is kept free for the metadata that will record the
+/// places, and at least 16 pages in total. (`ext4_da_reserve_space` and `xfs_bmap_worst_indlen`
+/// compute this number for each file.)
 const PAGES_A_METADATA_PAGE: u64 = 256;
 const METADATA_MIN: u64 = 16;
 
-/// The first page from `page` on that has neither a place nor a promise of one.
+/// Returns the first page from `page` on without a place and without a promise of one.
 fn first_new<X>(inode: &Inode<X>, page: u64) -> u64 {
     let mut at = page;
     loop {
@@ -60,19 +60,19 @@ impl<F: Format> Tree<F> {
         }
         let (_, inode) = self.file(file)?;
         inode.bytes = inode.bytes.max(end);
-        // Its times, if nothing else (`file_update_time`).
+        // A write always changes the times in the inode (`file_update_time`).
         self.change_inode(file, touches);
         Ok(())
     }
 
-    /// Room for pages whose place is chosen later.
+    /// Promises room for pages whose place is chosen later.
     fn promise(&mut self, file: Object, pages: Range<u64>) -> Result<(), FileError> {
         let free = self.format.free_pages();
         let promised = self.promised;
         let (format, inode) = self.file(file)?;
         let mut new = inode.map.gaps(pages.clone());
         let needed: u64 = new.iter().map(|gap| gap.end - gap.start).sum();
-        // Those that are delayed already count once.
+        // Delayed pages count only once.
         let known: u64 = new
             .iter()
             .flat_map(|gap| {
@@ -97,13 +97,13 @@ impl<F: Format> Tree<F> {
         for gap in new.drain(..) {
             inode.delayed.insert(gap);
         }
-        // Only who needs new pages looks ahead.
+        // Only a write that needs new pages promises room ahead.
         let ahead = if more > 0 {
             format.ahead(inode, &(first..pages.end))
         } else {
             0..0
         };
-        // What is only likely takes no room that is scarce.
+        // Room ahead is only a guess, so it is not promised when space is scarce.
         if all + 2 * (ahead.end - ahead.start) + METADATA_MIN < free - free / PAGES_A_METADATA_PAGE
         {
             inode
@@ -135,7 +135,7 @@ impl<F: Format> Tree<F> {
         }
         for gap in gaps {
             if let Err(error) = format.place(caller, file.0, inode, gap, touches) {
-                // What lies behind the end of the file is given back (`vmtruncate` in
+                // Pages placed behind the end of the file are freed (`vmtruncate` in
                 // `block_write_begin`).
                 format.release(file.0, inode, end, touches);
                 return Err(error);
@@ -154,7 +154,7 @@ impl<F: Format> Tree<F> {
         }
     }
 
-    /// Gives places to what of `pages` is delayed.
+    /// Gives places to the delayed pages in `pages`.
     pub(super) fn settle(
         &mut self,
         caller: Caller,
@@ -182,7 +182,7 @@ impl<F: Format> Tree<F> {
             let delayed = inode.delayed.total();
             match &placed {
                 Ok(()) => inode.delayed.remove(batch),
-                // Those that have a place have it; the rest stays promised.
+                // Pages placed before the error keep their places; the other pages stay promised.
                 Err(_) => {
                     let gaps = inode.map.gaps(batch.clone());
                     inode.delayed.remove(batch);

@@ -1,4 +1,4 @@
-//! Creating, removing and moving names.
+//! Creation, removal and renaming.
 
 use super::Tree;
 use crate::directory::PageTouch;
@@ -7,7 +7,7 @@ use crate::system::{Caller, Kind, PAGE_BYTES};
 use crate::{FileError, Touches};
 use fullstroke_contract::Object;
 
-/// The longest name, in bytes (`EXT2_NAME_LEN`, `MAXNAMELEN` − 1).
+/// Longest name in bytes (`EXT2_NAME_LEN`, `MAXNAMELEN` − 1).
 const NAME_MAX: usize = 255;
 
 fn check_name(name: &str) -> Result<(), FileError> {
@@ -24,7 +24,7 @@ fn check_name(name: &str) -> Result<(), FileError> {
 }
 
 impl<F: Format> Tree<F> {
-    /// What `name` leads to; reads the directory's pages that tell.
+    /// Returns the object called `name`. Reads the directory's pages on the way.
     pub(super) fn find(
         &mut self,
         directory: Object,
@@ -44,7 +44,7 @@ impl<F: Format> Tree<F> {
         Ok(found)
     }
 
-    /// Pages of the directory become pages of the device.
+    /// Translates touched pages of the directory to pages of the device, and reports them.
     fn hand_over(&mut self, directory: Object, mut touched: Vec<PageTouch>, touches: &mut Touches) {
         if let Some(inode) = self
             .inodes
@@ -68,7 +68,7 @@ impl<F: Format> Tree<F> {
         self.touched = touched;
     }
 
-    /// A new object of either kind.
+    /// Makes a file or a directory.
     pub(super) fn make(
         &mut self,
         caller: Caller,
@@ -121,7 +121,7 @@ impl<F: Format> Tree<F> {
         Ok(made)
     }
 
-    /// A directory's first page, with both dots, where its format has one from the
+    /// Gives a new directory its first page, with both dots, if the format stores one from the
     /// beginning.
     fn first_page(
         &mut self,
@@ -220,7 +220,7 @@ impl<F: Format> Tree<F> {
         }
     }
 
-    /// Gives back everything that an object has, and its inode.
+    /// Frees the inode of an object, and all its pages.
     fn drop_inode(&mut self, object: Object, touches: &mut Touches) {
         let Some(mut inode) = self.inodes.remove(&object.0) else {
             return;
@@ -275,7 +275,7 @@ impl<F: Format> Tree<F> {
         }
     }
 
-    /// `moved` takes the name of `target`, which goes.
+    /// Gives the name of `target` to `moved`, and removes `target`.
     fn replace(
         &mut self,
         moved: Object,
@@ -297,8 +297,8 @@ impl<F: Format> Tree<F> {
         Ok(())
     }
 
-    /// For a new file system: a directory that `mkfs` makes, such as `lost+found`,
-    /// with so many pages.
+    /// Makes a directory of a new file system, as `mkfs` does with `lost+found`, with the given
+    /// number of pages.
     pub(crate) fn make_at_once(&mut self, name: &str, pages: u64) -> Result<(), FileError> {
         let root = Object(self.format.root());
         let mut touches = Touches::new();
@@ -309,7 +309,7 @@ impl<F: Format> Tree<F> {
         Ok(())
     }
 
-    /// For a new file system: the root's first page.
+    /// Makes the first page of the root of a new file system.
     pub(crate) fn make_root(&mut self) -> Result<(), FileError> {
         self.first_page(
             Caller::default(),

@@ -1,31 +1,31 @@
-//! Inodes, 64 at a time.
+//! Inodes, in chunks of 64.
 
 use super::space::{INODES, Space, Wish};
 use crate::{FileError, Touches};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Inodes of a chunk (`XFS_INODES_PER_CHUNK`).
+/// Number of inodes in a chunk (`XFS_INODES_PER_CHUNK`).
 const CHUNK: u64 = 64;
 
-/// 64 inodes on pages that follow each other.
+/// 64 inodes on contiguous pages.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     page: u64,
-    /// A bit for each free one.
+    /// One bit for each inode; a set bit means free.
     free: u64,
 }
 
-/// All inodes. Number `64 s + n + 1` is the `n`th of the chunk in slot `s`.
+/// All inodes. Inode `64 s + n + 1` is inode `n` of the chunk in slot `s`.
 #[derive(Debug)]
 pub(super) struct Inodes {
     inode_bytes: u64,
     slots: Vec<Option<Chunk>>,
     vacant: BTreeSet<usize>,
-    /// Chunks by their page, which is also their order in a group's B-tree.
+    /// Slots of the chunks by page. This is also their order in a group's B-tree.
     by_page: BTreeMap<u64, usize>,
     with_free: BTreeSet<u64>,
-    /// The group that the next directory goes to (`m_agirotor`).
+    /// Group for the next directory (`m_agirotor`).
     rotor: u32,
     used: u64,
 }
@@ -47,20 +47,20 @@ impl Inodes {
         CHUNK * self.inode_bytes / 4096
     }
 
-    /// All there are, and the free ones.
+    /// Returns the number of all inodes, and of the free inodes.
     pub(super) fn counts(&self) -> (u64, u64) {
         let all = self.by_page.len() as u64 * CHUNK;
         (all, all - self.used)
     }
 
-    /// The pages of all chunks.
+    /// Yields the pages of all chunks.
     pub(super) fn chunks(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.by_page
             .keys()
             .map(|&page| page..page + self.chunk_pages())
     }
 
-    /// The page that an inode is on.
+    /// Returns the page that holds an inode.
     pub(super) fn page(&self, number: u32) -> u64 {
         let (slot, within) = parts(number);
         let page = self
@@ -72,7 +72,7 @@ impl Inodes {
         page + within * self.inode_bytes / 4096
     }
 
-    /// The root, and two hidden inodes for real-time space, in a new file system.
+    /// Allocates the root, and two hidden inodes for real-time space, in a new file system.
     pub(super) fn first(&mut self, space: &mut Space) -> Option<u32> {
         let touches = &mut Touches::new();
         let page = self.grow(space, 0, touches).ok()?;
@@ -82,7 +82,7 @@ impl Inodes {
         Some(root)
     }
 
-    /// An inode for a new object whose directory's inode is on the page `near`.
+    /// Allocates an inode for a new object. The inode of its directory is on the page `near`.
     pub(super) fn take(
         &mut self,
         space: &mut Space,
@@ -113,14 +113,15 @@ impl Inodes {
         })
     }
 
-    /// `xfs_ialloc_next_ag`.
+    /// Returns the groups in turn (`xfs_ialloc_next_ag`).
     fn next_group(&mut self, space: &Space) -> u32 {
         let group = self.rotor;
         self.rotor = (self.rotor + 1) % space.count();
         group
     }
 
-    /// The chunk of the group with a free inode that is nearest to the directory's.
+    /// Returns the chunk of the group that has a free inode and is nearest to the directory's
+    /// inode.
     fn free_near(&self, space: &Space, group: u32, near: u64) -> Option<u64> {
         let start = u64::from(group) * space.group_pages();
         let end = start + space.group_pages();
@@ -140,7 +141,7 @@ impl Inodes {
             .min_by_key(|page| page.abs_diff(near))
     }
 
-    /// A new chunk: behind the group's last one, else near its beginning
+    /// Makes a new chunk behind the group's last chunk, else near the beginning of the group
     /// (`xfs_ialloc_ag_alloc`).
     fn grow(
         &mut self,
@@ -189,7 +190,7 @@ impl Inodes {
         Ok(run.start)
     }
 
-    /// The first free inode of the chunk at `page`.
+    /// Takes the first free inode of the chunk at `page`.
     fn take_from(&mut self, space: &Space, page: u64, touches: &mut Touches) -> u32 {
         let slot = self.by_page.get(&page).copied().unwrap_or(0);
         let Some(chunk) = self.slots.get_mut(slot).and_then(Option::as_mut) else {
@@ -209,15 +210,15 @@ impl Inodes {
         slot as u32 * CHUNK as u32 + within + 1
     }
 
-    /// Headers and the root of the group's B-tree of inodes.
+    /// Reports that the group's headers and the root of its B-tree of inodes change.
     fn touch(&self, space: &Space, page: u64, touches: &mut Touches) {
         let group = space.group_of(page);
         touches.change(space.header(group, 0));
         touches.change(space.header(group, INODES));
     }
 
-    /// The inode is free; a chunk without any used one becomes free space
-    /// (`xfs_difree`, without the mount option `ikeep`).
+    /// Frees the inode. A chunk without used inodes becomes free space (`xfs_difree`, without the
+    /// mount option `ikeep`).
     pub(super) fn give(&mut self, space: &mut Space, number: u32, touches: &mut Touches) {
         let (slot, within) = parts(number);
         let pages = self.chunk_pages();
@@ -244,7 +245,7 @@ impl Inodes {
     }
 }
 
-/// Slot, and place in the chunk.
+/// Returns the slot, and the position in the chunk.
 fn parts(number: u32) -> (usize, u64) {
     let number = u64::from(number.saturating_sub(1));
     ((number / CHUNK) as usize, number % CHUNK)

@@ -1,26 +1,26 @@
-//! Free space: allocation groups, each with its free runs by address and by length.
+//! Free space: allocation groups, each with its free runs.
 
 use crate::runs::Runs;
 use crate::{FileError, Touches};
 use std::ops::Range;
 
-/// The block of a group's headers, and those of the roots of its B-trees.
+/// Block numbers within a group: the headers, and the roots of the group's B-trees.
 const HEADERS: u64 = 0;
 const BY_ADDRESS: u64 = 1;
 const BY_LENGTH: u64 = 2;
 pub(super) const INODES: u64 = 3;
 
-/// What is asked for.
+/// Request for a run of pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish {
-    /// Where it should be.
+    /// Preferred first page.
     pub(super) target: u64,
-    /// Whether it should be just there, because it continues something.
+    /// True if the run should begin exactly at the target, because it continues another run.
     pub(super) exact: bool,
     pub(super) length: u64,
-    /// Data of a file, rather than metadata.
+    /// True for data of a file, false for metadata.
     pub(super) data: bool,
-    /// A multiple of which it should begin at; 0 or 1 for any.
+    /// Required alignment of the first page; 0 or 1 for none.
     pub(super) align: u64,
 }
 
@@ -28,12 +28,12 @@ pub(super) struct Wish {
 pub(super) struct Space {
     groups: Vec<Runs>,
     group_pages: u64,
-    /// Blocks at the beginning of each group: superblock, AGF, AGI and AGFL in the
-    /// first, the roots of the B-trees, and blocks of the free list.
+    /// Number of fixed blocks at the beginning of each group. The first block holds superblock,
+    /// AGF, AGI and AGFL; then follow the roots of the B-trees, and blocks of the free list.
     fixed: u64,
     pages: u64,
     free: u64,
-    /// The log.
+    /// Runs that belong to no file: the log.
     hidden: Vec<Range<u64>>,
 }
 
@@ -85,7 +85,7 @@ impl Space {
         fixed.chain(self.hidden.iter().cloned()).collect()
     }
 
-    /// The first free run of a group, for the log.
+    /// Takes `pages` pages from the first free run of a group that is long enough, for the log.
     pub(super) fn hide(&mut self, group: u32, pages: u64) -> Option<Range<u64>> {
         let run = self
             .groups
@@ -98,12 +98,12 @@ impl Space {
         Some(area)
     }
 
-    /// A block of the group's headers.
+    /// Returns a block of the group's headers.
     pub(super) fn header(&self, group: u32, which: u64) -> u64 {
         u64::from(group) * self.group_pages + which
     }
 
-    /// The headers and B-trees of the groups that the pages are of are changed.
+    /// Reports that the headers and free-space B-trees of the pages' groups change.
     pub(super) fn change_free(&self, pages: Range<u64>, touches: &mut Touches) {
         if let Some(last) = pages.end.checked_sub(1) {
             (self.group_of(pages.start)..=self.group_of(last))
@@ -130,7 +130,7 @@ impl Space {
         self.touch(group, touches);
     }
 
-    /// Gives pages back, of any groups.
+    /// Frees pages of any groups.
     pub(super) fn give(&mut self, run: Range<u64>, touches: &mut Touches) {
         let mut at = run.start;
         while at < run.end {
@@ -147,7 +147,7 @@ impl Space {
         }
     }
 
-    /// A run of the length asked for, if any group has one; else the longest
+    /// Allocates a run of the requested length if a group has one, else the longest run
     /// (`xfs_bmap_btalloc`).
     pub(super) fn allocate(
         &mut self,
@@ -170,7 +170,7 @@ impl Space {
         Ok(found)
     }
 
-    /// Just at the target.
+    /// Returns the run that begins exactly at the target.
     fn continued(&self, wish: &Wish) -> Option<Range<u64>> {
         if !wish.exact || wish.target >= self.pages {
             return None;
@@ -179,7 +179,8 @@ impl Space {
         (run.end - wish.target >= wish.length).then(|| wish.target..wish.target + wish.length)
     }
 
-    /// Nearest to the target in its group, or in the next that has such a run.
+    /// Returns the run nearest to the target in the target's group, else in the next group with a
+    /// run of this length.
     fn near(&self, wish: &Wish) -> Option<Range<u64>> {
         let target = if wish.target < self.pages {
             wish.target
@@ -208,8 +209,8 @@ impl Space {
         None
     }
 
-    /// No run is long enough: the longest of the group of the target, or of the next
-    /// that has any.
+    /// Returns the longest run of all groups, for a request that no run can hold. The search begins
+    /// at the target's group, and the first of equally long runs wins.
     fn longest(&self, wish: &Wish) -> Option<Range<u64>> {
         let first = self.group_of(wish.target.min(self.pages - 1));
         let groups = (0..self.count()).map(|step| (first + step) % self.count());
@@ -231,7 +232,7 @@ impl Space {
     }
 }
 
-/// The place of the length asked for that is nearest to the target
+/// Returns the run of the requested length that is nearest to the target
 /// (`xfs_alloc_ag_vextent_near`).
 fn nearest(runs: &Runs, wish: &Wish) -> Option<Range<u64>> {
     let mut best: Option<(u64, u64)> = None;
@@ -244,7 +245,8 @@ fn nearest(runs: &Runs, wish: &Wish) -> Option<Range<u64>> {
         }
         best.map(|(least, _)| least)
     };
-    // Outwards on both sides, until what follows is farther away than what was found.
+    // Searches outwards on both sides. A side ends when its next run is farther away than the best
+    // place.
     let at = runs
         .run_at(wish.target)
         .map_or(wish.target, |run| run.start);
@@ -265,8 +267,9 @@ fn nearest(runs: &Runs, wish: &Wish) -> Option<Range<u64>> {
     best.map(|(_, start)| start..start + wish.length)
 }
 
-/// Where in a free run (`xfs_alloc_compute_diff`): at the target, else at its start,
-/// where it is behind the target or for data; else at its end.
+/// Returns the place within a free run (`xfs_alloc_compute_diff`): the target if it fits. Else the
+/// start of the run, if the run lies behind the target or the request is for data. Else the end of
+/// the run.
 fn place_in(run: &Range<u64>, wish: &Wish) -> Option<u64> {
     let align = wish.align.max(1);
     let fits = |start: u64| start >= run.start && start + wish.length <= run.end;

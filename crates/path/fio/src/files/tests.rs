@@ -10,7 +10,7 @@ fn program(text: &str) -> Result<FioProgram, FioError> {
     FioProgram::new(&set, Seed(1), None)
 }
 
-/// A call that was made.
+/// A call made by the program.
 #[derive(Clone, Debug, PartialEq)]
 struct Made {
     process: u32,
@@ -21,7 +21,7 @@ struct Made {
     began: Time,
 }
 
-/// Runs it; each call takes a millisecond.
+/// Runs the program. Each call takes a millisecond.
 fn run(program: &mut FioProgram) -> Vec<Made> {
     let mut due: BTreeSet<(Time, u32)> = (0..program.processes())
         .map(|process| (Time::ZERO, process))
@@ -100,8 +100,8 @@ fn paths(made: &[Made]) -> Vec<&str> {
     paths.into_iter().collect()
 }
 
-/// `strace` of fio 3.33 counts as many writes and fsyncs of this job, in this order:
-/// an fsync takes a turn of the files.
+/// `strace` of fio 3.33 shows the same numbers of writes and fsyncs for this job, in the same
+/// order. An fsync takes a turn of the files.
 #[test]
 fn four_files_with_an_fsync_for_each_write_are_those_of_fio() {
     let job = "[w]\ndirectory=d\nrw=randwrite\nbs=4k\nsize=64k\nnrfiles=4\nfsync=1\nend_fsync=1\nfallocate=none\n";
@@ -235,7 +235,7 @@ fn latencies_are_those_of_the_calls() {
             .unwrap()
             .1
     };
-    // The file is opened once, in a millisecond of its own.
+    // The file is opened once, and the open takes one more millisecond.
     assert_eq!(
         (figure("read_clat_ms_mean"), figure("read_iops").round()),
         (1.0, (16.0f64 / 0.017).round())

@@ -1,47 +1,46 @@
-//! Flushes as the block layer has sent them since Linux 2.6.37 (`blk-flush.c`):
-//! a sequence of its own, for which nobody else waits.
+//! Flushes as in the block layer of Linux since 2.6.37 (`blk-flush.c`): a separate sequence that
+//! delays no other request.
 
 use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What a flush does to other requests.
+/// Effect of a flush on other requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flushing {
-    /// It is a barrier, as in Linux up to 2.6.36 (`blk-barrier.c`, ordered by
-    /// drain): it is sent when everything before it has completed, and nothing
-    /// behind it is sent until it has completed too.
+    /// A barrier, as in Linux up to 2.6.36 (`blk-barrier.c`, ordered by drain). The flush is issued
+    /// after all earlier requests have completed. Later requests are issued after the flush has
+    /// completed.
     Drain,
-    /// It goes to the device at once, as in Linux since 2.6.37, and makes
-    /// durable what has completed. One is under way at a time; those that
-    /// arrive meanwhile become one, the next.
+    /// A flush goes to the device at once, as in Linux since 2.6.37. The flush makes completed
+    /// writes durable. One flush is in flight at a time. Flushes that arrive meanwhile share the
+    /// next one.
     #[default]
     Sequence,
 }
 
-/// A forced write that has waited so long for its flush is not made to wait for
-/// other writes any longer: `FLUSH_PENDING_TIMEOUT` of `blk-flush.c`.
+/// Longest time for which a pending flush waits to share itself with forced writes:
+/// `FLUSH_PENDING_TIMEOUT` of `blk-flush.c`.
 const PENDING_TIMEOUT: Duration = Duration::from_millis(5000);
 
-/// Flushes that wait, and the one that is under way. The two lists are the two
-/// queues of `struct blk_flush_queue`, and change places as those do.
+/// The pending flushes and the flush in flight. The two lists are the two queues of `struct
+/// blk_flush_queue`, and are swapped like these.
 #[derive(Debug, Default)]
 pub(super) struct Flushes {
-    /// Requests that the next flush completes.
+    /// Requests of the next flush.
     pending: VecDeque<u32>,
-    /// Since when the first of them waits.
+    /// Time when the first pending request began to wait.
     pending_since: Time,
-    /// Requests that the flush under way completes.
+    /// Requests of the flush in flight.
     running: VecDeque<u32>,
-    /// Forced writes on their way to a device that cannot force them: they will
-    /// want a flush.
+    /// Number of unfinished forced writes above a device without FUA. Each will need a flush.
     forced_writes: u32,
 }
 
 impl Flushes {
-    /// `original` completes with the next flush.
+    /// Lets `original` complete with the next flush.
     pub(super) fn wait(&mut self, now: Time, original: u32) {
         if self.pending.is_empty() {
             self.pending_since = now;
@@ -49,12 +48,12 @@ impl Flushes {
         self.pending.push_back(original);
     }
 
-    /// A write has been submitted that will want a flush.
+    /// Counts a submitted forced write. The write will need a flush.
     pub(super) fn begin_forced_write(&mut self) {
         self.forced_writes += 1;
     }
 
-    /// Such a write is with the device: it wants its flush.
+    /// Records a forced write after its completion below. The write needs a flush now.
     pub(super) fn end_forced_write(&mut self, now: Time, original: u32) {
         assert!(
             self.forced_writes > 0,
@@ -64,22 +63,21 @@ impl Flushes {
         self.wait(now, original);
     }
 
-    /// Whether a flush is to be sent now. It waits for the one under way, and
-    /// for forced writes that could share it (`blk_kick_flush`, conditions C1
-    /// to C3).
+    /// True if a flush should be sent now. The flush waits for the one in flight, and for forced
+    /// writes that could share the flush (`blk_kick_flush`, conditions C1 to C3).
     pub(super) fn wants_to_go(&self, now: Time) -> bool {
         let shared = self.forced_writes == 0 || now.since(self.pending_since) >= PENDING_TIMEOUT;
         self.running.is_empty() && !self.pending.is_empty() && shared
     }
 
-    /// A flush is sent: on behalf of whom first.
+    /// Moves the pending requests to the flush in flight. Returns the first of the requests.
     pub(super) fn send(&mut self) -> Option<u32> {
         debug_assert!(self.running.is_empty(), "one flush is under way at a time");
         std::mem::swap(&mut self.pending, &mut self.running);
         self.running.front().copied()
     }
 
-    /// The flush has come back: the next of those that it completes.
+    /// Takes the next request of the completed flush.
     pub(super) fn completed(&mut self) -> Option<u32> {
         self.running.pop_front()
     }

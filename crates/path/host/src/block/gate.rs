@@ -1,18 +1,17 @@
-//! Submitters that wait before the elevator: for a free request, or behind a
-//! barrier.
+//! Submitters that wait before the elevator: for a free request, or behind a barrier.
 
 use crate::direction::{ByDirection, Direction};
 use fullstroke_contract::Extent;
 use std::collections::VecDeque;
 
-/// A piece of a submitted request that is not in the elevator yet.
+/// A piece of a submitted request before its entry into the elevator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
-    /// The request that it is a piece of.
+    /// The submitted request to which the piece belongs.
     pub(super) original: u32,
-    /// What it covers of that.
+    /// Addresses of the piece.
     pub(super) extent: Extent,
-    /// Its place in the order of arrival.
+    /// Position in the order of arrival.
     sequence: u64,
 }
 
@@ -22,19 +21,19 @@ struct Barrier {
     sequence: u64,
 }
 
-/// The gate before the elevator. Each direction has so many requests; who finds none free waits in order of arrival (`get_request_wait` of
-/// `block/ll_rw_blk.c`, Linux 2.6.24: a flood of writes leaves reads their own). A
-/// flush closes the gate behind itself (`QUEUE_ORDERED_DRAIN` of
-/// `block/blk-barrier.c`).
+/// The gate before the elevator. Each direction has a fixed number of requests. A piece that finds
+/// no free request waits in order of arrival (`get_request_wait` of `block/ll_rw_blk.c`, Linux
+/// 2.6.24). Because each direction has its own number, a flood of writes does not block reads. A
+/// flush closes the gate for later pieces (`QUEUE_ORDERED_DRAIN` of `block/blk-barrier.c`).
 #[derive(Debug)]
 pub(super) struct Gate {
-    /// Requests of each direction, in the elevator and below.
+    /// Number of requests of each direction, in the elevator and in flight.
     used: ByDirection<u32>,
-    /// The most of them.
+    /// Largest number of requests of a direction.
     most: u32,
     pieces: ByDirection<VecDeque<Piece>>,
     barriers: VecDeque<Barrier>,
-    /// Whether the first barrier has been issued.
+    /// True if the first barrier has been issued.
     flushing: bool,
     sequence: u64,
 }
@@ -51,7 +50,7 @@ impl Gate {
         }
     }
 
-    /// A piece that has just arrived.
+    /// Numbers a piece that has just arrived.
     pub(super) fn piece(&mut self, original: u32, extent: Extent) -> Piece {
         self.sequence += 1;
         Piece {
@@ -61,12 +60,12 @@ impl Gate {
         }
     }
 
-    /// Whether a piece that arrives now need not wait for others before it.
+    /// True if a new piece need not wait for earlier pieces.
     pub(super) fn is_open(&self, direction: Direction) -> bool {
         self.barriers.is_empty() && self.pieces[direction].is_empty()
     }
 
-    /// `piece` waits.
+    /// Queues `piece` before the gate.
     pub(super) fn wait(&mut self, direction: Direction, piece: Piece) {
         assert!(
             self.pieces[direction]
@@ -77,7 +76,7 @@ impl Gate {
         self.pieces[direction].push_back(piece);
     }
 
-    /// A flush arrives.
+    /// Closes the gate behind a new flush.
     pub(super) fn close(&mut self, original: u32) {
         self.sequence += 1;
         self.barriers.push_back(Barrier {
@@ -86,8 +85,8 @@ impl Gate {
         });
     }
 
-    /// The direction, among those in `which`, whose first piece is not behind a
-    /// barrier; if both are, that of the earlier one.
+    /// Returns the first waiting piece before the first barrier, among the directions in `which`.
+    /// If both directions have one, returns the earlier piece.
     pub(super) fn first(&self, which: ByDirection<bool>) -> Option<(Direction, Piece)> {
         let barrier = self
             .barriers
@@ -103,7 +102,7 @@ impl Gate {
         }
     }
 
-    /// The first piece of `direction` has been let in.
+    /// Removes the first piece of `direction` after its entry.
     pub(super) fn pass(&mut self, direction: Direction) {
         let passed = self.pieces[direction].pop_front();
         assert!(
@@ -112,14 +111,15 @@ impl Gate {
         );
     }
 
-    /// Takes a request, if one is free.
+    /// Takes a free request of the direction (the kernel's `struct request`). Returns false if none
+    /// is free.
     pub(super) fn take(&mut self, direction: Direction) -> bool {
         let free = self.used[direction] < self.most;
         self.used[direction] += u32::from(free);
         free
     }
 
-    /// Gives a request back.
+    /// Gives a request of the direction back.
     pub(super) fn release(&mut self, direction: Direction) {
         assert!(
             self.used[direction] > 0,
@@ -128,13 +128,14 @@ impl Gate {
         self.used[direction] -= 1;
     }
 
-    /// The flush that may be issued now, if the device has nothing to do and
-    /// nothing before it is left.
+    /// Issues and returns the first flush, if every earlier request has completed.
     pub(super) fn flush(&mut self) -> Option<u32> {
         let all = ByDirection {
             read: true,
             write: true,
         };
+        // Each piece in the elevator or in flight holds a request. So if none is used, all earlier
+        // pieces have completed.
         let unused = self.used == ByDirection::default();
         let idle = unused && !self.flushing && self.first(all).is_none();
         let barrier = self.barriers.front().filter(|_| idle)?;
@@ -142,7 +143,7 @@ impl Gate {
         Some(barrier.original)
     }
 
-    /// The flush has completed: what it was.
+    /// Removes the completed flush and returns its request.
     pub(super) fn flushed(&mut self) -> u32 {
         assert!(self.flushing, "a flush comes back that was not issued");
         self.flushing = false;
@@ -152,7 +153,7 @@ impl Gate {
             .original
     }
 
-    /// Whether a flush waits or is under way.
+    /// True if a flush waits or is in flight.
     pub(super) fn has_barrier(&self) -> bool {
         !self.barriers.is_empty()
     }

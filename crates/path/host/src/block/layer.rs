@@ -1,4 +1,4 @@
-//! The layer.
+//! The block layer as a node of the simulation.
 
 use super::flushing::{Flushes, Flushing};
 use super::gate::{Gate, Piece};
@@ -17,38 +17,39 @@ use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
 use std::sync::Arc;
 
-/// The id of a flush below; others are slots.
+/// Id of a flush below. Other ids are slots.
 const FLUSH: RequestId = RequestId(u64::MAX);
 
-/// What passes the elevator by has its original's number behind this bit.
+/// Bit in the id of a request that bypasses the elevator. The lower bits are the number of the
+/// submitted request.
 const PASSED: u64 = 1 << 32;
 
-/// What a block layer is set to.
+/// Settings of a block layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Requests that the device may have at once.
+    /// Largest number of requests in flight.
     pub queue_depth: u32,
-    /// Requests that may wait or be with the device, in each direction.
+    /// Largest number of requests, waiting and in flight, for each direction.
     pub nr_requests: u32,
-    /// The longest request.
+    /// Longest request.
     pub sectors_max: Sectors,
     /// How requests are held back.
     pub plug: Plugging,
-    /// Requests that pull the plug.
+    /// Limit of held requests; the plug is pulled there.
     pub unplug_threshold: u32,
-    /// The time after which the plug is pulled.
+    /// Longest time for which the plug holds.
     pub unplug_delay: Duration,
-    /// What elevator, plug and flushes tell time by.
+    /// Clock of the elevator, the plug and the flushes.
     pub clock: Clock,
-    /// Addresses of the device.
+    /// Number of addresses of the device.
     pub capacity: Sectors,
-    /// Whether requests that meet on the boundary of a stripe unit stay apart.
+    /// True if two requests stay separate where they meet on the boundary of a stripe unit.
     pub stripe_aware_merging: bool,
-    /// Whether the elevator is told which member an address lies on.
+    /// True if the elevator learns which member holds an address.
     pub per_member_anticipation: bool,
-    /// What a flush does to other requests.
+    /// Effect of a flush on other requests.
     pub flush: Flushing,
-    /// Whether the device forces single writes to its medium.
+    /// True if the device itself serves forced writes (FUA).
     pub fua: bool,
 }
 
@@ -57,12 +58,12 @@ pub struct Settings {
 /// - **Events in**: `submit`, `completed`, `wake`.
 /// - **Effects out**: `issue` to the one member, `complete`.
 ///
-/// Every submitted request completes once, with the time from its own
-/// submission on; if several were served as one, they end alike.
+/// Every submitted request completes once. Its response time begins at its own submission. Merged
+/// requests complete together, with the same status.
 ///
-/// A flush counts as one of the device's requests. It passes the elevator by:
-/// as a barrier (`gate.rs`) or, as a sequence of its own (`flushing.rs`), before
-/// whatever waits there.
+/// A flush counts as one of the requests in flight, but bypasses the elevator. A flush is either a
+/// barrier (`gate.rs`) or a sequence of its own (`flushing.rs`). A sequence goes before all
+/// requests in the elevator.
 pub struct BlockLayer {
     elevator: Box<dyn Elevator>,
     clock: Clock,
@@ -77,16 +78,16 @@ pub struct BlockLayer {
     originals: Originals,
     requests: Requests,
     neighbours: Neighbours,
-    /// Requests in the elevator.
+    /// Number of requests in the elevator.
     waiting: u32,
-    /// Requests with the device.
+    /// Number of requests in flight.
     issued: u32,
     idle_since: Time,
 }
 
 impl BlockLayer {
-    /// A layer with nothing in it. `stripes` says how the device's addresses lie
-    /// on its members; the two settings that go by it do nothing without.
+    /// Returns an empty layer. `stripes` maps the addresses of the device to its members. Without
+    /// `stripes` the two settings for members have no effect.
     pub fn new(
         elevator: Box<dyn Elevator>,
         settings: &Settings,
@@ -121,22 +122,22 @@ impl BlockLayer {
         }
     }
 
-    /// The same layer, which cuts requests where one of these tracks ends, merges none
-    /// across, and unplugs when a run has come to such an end (Qian & Wang, section
-    /// 5.1).
+    /// Aligns the layer to tracks. The layer then splits requests at track ends and merges none
+    /// across tracks. It unplugs when a run reaches the end of a track (Qian & Wang, section 5.1).
     #[must_use]
     pub fn aligned_to(mut self, tracks: Option<Arc<Boundaries>>) -> BlockLayer {
         self.limits.tracks = tracks;
         self
     }
 
-    /// Cuts a request into pieces that are not too long, and lets them in.
+    /// Splits a request into pieces within the limits, and lets the pieces in.
     fn arrive(&mut self, now: Time, request: Request) {
         let extent = request.extent;
-        // What lies beyond the device is left whole for the device to refuse.
+        // A request beyond the end of the device stays whole, so that the device refuses it.
         let cut = request.operation.transfers() && extent.within(self.limits.capacity);
         let pieces = if cut { self.pieces(extent) } else { 1 };
         let then_flush = self.is_forced_by_flush(&request);
+        // The flush that follows a forced write counts as one more piece.
         let original = self
             .originals
             .open(now, request, pieces + u32::from(then_flush));
@@ -152,7 +153,7 @@ impl BlockLayer {
         self.let_in(now, original, rest);
     }
 
-    /// How many requests an extent is cut into.
+    /// Returns the number of pieces of an extent.
     fn pieces(&self, extent: Extent) -> u32 {
         let (_, mut rest) = self.limits.split(extent);
         let mut pieces = 1;
@@ -165,8 +166,8 @@ impl BlockLayer {
         pieces
     }
 
-    /// Whether a flush behind the write is what makes it durable, because the
-    /// device cannot force it.
+    /// True if a flush after the write makes the data durable, because the device does not support
+    /// FUA.
     fn is_forced_by_flush(&self, request: &Request) -> bool {
         !self.fua && request.operation == Operation::Write && request.hints.force_unit_access
     }
@@ -177,12 +178,12 @@ impl BlockLayer {
         let piece = self.gate.piece(original, extent);
         if !self.gate.is_open(direction) || !self.admit(now, piece) {
             self.gate.wait(direction, piece);
-            // Who waits wants the others to be served.
+            // A waiting submitter needs the requests before its own to be served.
             self.plug.pull();
         }
     }
 
-    /// Lets in whoever has waited and need not any more.
+    /// Lets in the waiting pieces as far as possible.
     fn admit_waiting(&mut self, now: Time) {
         let mut which = ByDirection {
             read: true,
@@ -196,7 +197,8 @@ impl BlockLayer {
         }
     }
 
-    /// A piece joins a waiting request or becomes one; `false` if it must wait.
+    /// Merges a piece into a waiting request, or makes it a request. Returns false if the piece
+    /// must wait.
     fn admit(&mut self, now: Time, piece: Piece) -> bool {
         let arrival = self.queued(now, &piece);
         if Neighbours::concern(&arrival) && self.join(now, &piece, &arrival) {
@@ -209,6 +211,8 @@ impl BlockLayer {
             self.flushes.wait(self.clock.read(now), piece.original);
             return true;
         }
+        // The part is made only now: a piece that must wait comes back to this function, and has no
+        // part yet.
         let arrival = Queued {
             parts: self.originals.part(piece.original),
             ..arrival
@@ -242,9 +246,9 @@ impl BlockLayer {
         }
     }
 
-    /// Makes a piece part of a waiting request, if there is one that it can
-    /// join: one that ends where it begins, else one that begins where it ends
-    /// (the order of `elv_merge` in Linux's `block/elevator.c`).
+    /// Merges a piece into a waiting request, if one can take the piece. A request that ends where
+    /// the piece begins goes before a request that begins where the piece ends (the order of
+    /// `elv_merge` in Linux's `block/elevator.c`).
     fn join(&mut self, now: Time, piece: &Piece, arrival: &Queued) -> bool {
         let behind = self
             .neighbours
@@ -314,15 +318,15 @@ impl BlockLayer {
         self.unplug_at(after.extent.end());
     }
 
-    /// A run that has come to the end of a track goes.
+    /// Pulls the plug when a run of requests has reached the end of a track.
     fn unplug_at(&mut self, end: Lbn) {
         if self.limits.ends_track(end) {
             self.plug.pull();
         }
     }
 
-    /// Makes two waiting requests that have become neighbours one
-    /// (`attempt_back_merge` and `attempt_front_merge` of `block/blk-merge.c`).
+    /// Merges two waiting requests that have become neighbours (`attempt_back_merge` and
+    /// `attempt_front_merge` of `block/blk-merge.c`).
     fn coalesce(&mut self, now: Time, first: Option<u32>, second: Option<u32>) {
         let (Some(kept), Some(gone)) = (first, second) else {
             return;
@@ -357,9 +361,9 @@ impl BlockLayer {
         self.requests[slot] = after;
     }
 
-    /// Gives the device what it has room for: flushes first, as those bypass
-    /// the elevator.
+    /// Fills the device up to the queue depth. Flushes go first, because they bypass the elevator.
     fn dispatch(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
+        // A barrier waits for all earlier requests. The plug would hold these requests back.
         if self.gate.has_barrier() {
             self.plug.pull();
         }
@@ -394,7 +398,7 @@ impl BlockLayer {
         let Some(original) = original else { return };
         self.issued += 1;
         let Request { origin, hints, .. } = *self.originals.request(original);
-        // A write that is forced by a flush carries the hint still.
+        // The hint of a forced write is still set here, although the request below is a flush.
         let hints = Hints {
             force_unit_access: false,
             ..hints
@@ -413,8 +417,7 @@ impl BlockLayer {
         );
     }
 
-    /// Commands that move no data go to the device at once, as Linux executes
-    /// them (`blk_execute_rq`).
+    /// Issues a command without data at once, as Linux does (`blk_execute_rq`).
     fn pass_by(&mut self, now: Time, request: Request, out: &mut Out) {
         let original = self.originals.open(now, request, 1);
         self.issued += 1;
@@ -452,6 +455,7 @@ impl BlockLayer {
         self.waiting -= 1;
         self.issued += 1;
         let (mut hints, origin) = self.originals.hints(parts);
+        // If the device does not support FUA, a flush follows the write instead.
         hints.force_unit_access &= self.fua;
         out.issue(
             0,
@@ -488,9 +492,10 @@ impl BlockLayer {
         let request = self.requests.take(slot);
         self.gate.release(request.direction());
         if request.force_unit_access && !self.fua {
-            // It is of one part, since it joins none.
+            // A forced write has one part, because it joins no other request.
             let original = self.originals.of(request.parts);
             self.originals.finish(request.parts, completion, out);
+            // The last piece is the flush: `arrive` has counted the flush as a piece.
             if self.originals.pieces_left(original) == 1 {
                 self.flushes
                     .end_forced_write(self.clock.read(now), original);
@@ -500,13 +505,14 @@ impl BlockLayer {
         }
     }
 
-    /// A flush has come back.
+    /// Finishes the requests of a completed flush.
     fn flushed(&mut self, completion: &Completion, out: &mut Out) {
         if self.flushing == Flushing::Drain {
             let original = self.gate.flushed();
             return self.originals.piece_finished(original, completion, out);
         }
         while let Some(original) = self.flushes.completed() {
+            // A forced write has given its request back already, when its own completion arrived.
             if self.originals.request(original).operation == Operation::Flush {
                 self.gate.release(Direction::Write);
             }
@@ -528,7 +534,7 @@ impl Node for BlockLayer {
             self.pass_by(now, request, out);
         } else {
             self.arrive(now, request);
-            // A join may have set a request free.
+            // A merge may have freed a request.
             self.admit_waiting(now);
         }
         self.dispatch(now, below, out);

@@ -1,5 +1,4 @@
-//! Which waiting requests a new one could join: by where they end, and by where
-//! they begin.
+//! Finds waiting requests next to a new request, by end and by start.
 
 use super::request::Queued;
 use fullstroke_contract::{Extent, Operation};
@@ -10,9 +9,9 @@ use std::sync::Arc;
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// The waiting requests by both of their ends. The kernel has one table for back
-/// merges (`elv_rqhash_find` of `block/elevator.c`), and for front merges asks the
-/// elevator, whose requests are sorted (`elv_rb_find`).
+/// The waiting requests by end and by start. The kernel keeps one table for back merges
+/// (`elv_rqhash_find` of `block/elevator.c`). For front merges the kernel asks the elevator for its
+/// sorted requests (`elv_rb_find`).
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     ends: Chains,
@@ -20,8 +19,7 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Whether a request can have neighbours at all: it moves data, and need
-    /// not be on the medium by itself.
+    /// True if a request can have neighbours: it transfers data and is not forced.
     pub(super) fn concern(request: &Queued) -> bool {
         request.operation.transfers() && !request.force_unit_access && request.extent.sectors.0 > 0
     }
@@ -42,12 +40,12 @@ impl Neighbours {
         }
     }
 
-    /// The latest request of this kind that ends at `lbn`.
+    /// Returns the latest request of this operation that ends at `lbn`.
     pub(super) fn ending_at(&self, lbn: Lbn, operation: Operation) -> Option<u32> {
         self.ends.find(key(lbn, operation))
     }
 
-    /// The latest request of this kind that begins at `lbn`.
+    /// Returns the latest request of this operation that begins at `lbn`.
     pub(super) fn starting_at(&self, lbn: Lbn, operation: Operation) -> Option<u32> {
         self.starts.find(key(lbn, operation))
     }
@@ -57,23 +55,23 @@ fn key(lbn: Lbn, operation: Operation) -> u64 {
     lbn.0 << 1 | u64::from(operation == Operation::Write)
 }
 
-/// What may not become one request, whatever the elevator says.
+/// Limits on merges under every elevator.
 pub(super) struct MergeLimits {
-    /// The longest request.
+    /// Longest request.
     pub(super) sectors_max: Sectors,
-    /// Addresses of the device. A request that lies beyond them must not take
-    /// another with it.
+    /// Number of addresses of the device. A request beyond the end must not join a valid request,
+    /// because the device would refuse both.
     pub(super) capacity: Sectors,
-    /// Requests that meet on a boundary of this unit stay apart.
+    /// Requests that meet on a boundary of this unit stay separate.
     pub(super) stripe_unit: Option<Sectors>,
-    /// Requests end with these tracks.
+    /// Tracks at whose ends requests end.
     pub(super) tracks: Option<Arc<Boundaries>>,
 }
 
 impl MergeLimits {
-    /// Whether `first` and `second` may be one request: the second begins where
-    /// the first ends, and nothing keeps them apart. One request has one priority
-    /// (`blk_rq_merge_ok` of Linux's `block/blk-merge.c`).
+    /// True if `first` and `second` may become one request: `second` begins where `first` ends, no
+    /// limit separates them, and both have the same priority (`blk_rq_merge_ok` of Linux's
+    /// `block/blk-merge.c`).
     pub(super) fn allow(&self, first: &Queued, second: &Queued) -> bool {
         let Extent { start, sectors } = second.extent;
         let adjacent = first.extent.end() == start;
@@ -87,8 +85,8 @@ impl MergeLimits {
             && second.extent.within(self.capacity)
     }
 
-    /// The first part of `extent`, which is within the capacity, that can be one
-    /// request, and what is left behind it.
+    /// Splits `extent` (within the capacity). Returns the longest piece for one request, and the
+    /// rest.
     pub(super) fn split(&self, extent: Extent) -> (Extent, Extent) {
         let track = self
             .tracks
@@ -110,7 +108,7 @@ impl MergeLimits {
         )
     }
 
-    /// Whether a track ends before `lbn`, if these are to be honoured.
+    /// True if requests are aligned to tracks and a track ends just before `lbn`.
     pub(super) fn ends_track(&self, lbn: Lbn) -> bool {
         self.tracks
             .as_ref()
@@ -118,11 +116,11 @@ impl MergeLimits {
     }
 }
 
-/// A hash table from addresses to slots. Chains run through links by slot, so
-/// that nothing is allocated once the most slots have been seen.
+/// A hash table from addresses to slots. The chains are linked by slot. After the largest number of
+/// slots has been reached, the table allocates no memory.
 #[derive(Debug, Default)]
 struct Chains {
-    /// The first slot of each chain; their number is a power of two.
+    /// First slot of each chain. The number of chains is a power of two.
     heads: Vec<u32>,
     links: Vec<Link>,
     length: usize,
@@ -201,8 +199,8 @@ impl Chains {
         }
     }
 
-    /// Doubles the chains. Slots are moved from the last of a chain to its
-    /// first, so that those of one key keep their order.
+    /// Doubles the number of chains. Moves the slots from the last of a chain to the first, because
+    /// `push` inserts at the head: slots of one key keep their order.
     fn grow(&mut self) {
         let wider = (self.heads.len() * 2).max(64);
         let old = std::mem::replace(&mut self.heads, vec![NONE; wider]);

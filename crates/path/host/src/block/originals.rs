@@ -1,8 +1,7 @@
-//! The requests as they were submitted, and how they hang on those that wait.
+//! The submitted requests, and their links to the waiting requests.
 //!
-//! A submitted request that is longer than the layer allows is cut into
-//! pieces. Each piece is a part of one waiting request, which may have many
-//! parts, of many submitted requests.
+//! A submitted request that exceeds the layer's limit is split into pieces. Each piece is a part of
+//! one waiting request. A waiting request may consist of parts of many submitted requests.
 
 use fullstroke_contract::{Completion, Hints, Out, Request, Slots, Status};
 use fullstroke_units::Time;
@@ -15,7 +14,7 @@ struct Original {
     request: Request,
     submitted: Time,
     pieces_left: u32,
-    /// The piece that finished last so far, and the worst end of any.
+    /// Completion of the last piece so far, with the worst status of all pieces.
     last: Completion,
 }
 
@@ -25,23 +24,23 @@ struct Part {
     next: u32,
 }
 
-/// All submitted requests that have not completed.
+/// All submitted requests before their completion.
 #[derive(Debug, Default)]
 pub(super) struct Originals {
     originals: Slots<Original>,
     parts: Slots<Part>,
 }
 
-/// The first and the last of a chain of parts.
+/// The first and the last part of a chain.
 pub(super) type Chain = (u32, u32);
 
 impl Originals {
-    /// How many.
+    /// Returns the number of open requests.
     pub(super) fn len(&self) -> usize {
         self.originals.len()
     }
 
-    /// Remembers a request that was submitted `now` and is cut into `pieces`.
+    /// Records a request of `pieces` pieces, submitted at `now`. Returns the number of the request.
     pub(super) fn open(&mut self, now: Time, request: Request, pieces: u32) -> u32 {
         let last = Completion {
             submitted: now,
@@ -56,22 +55,22 @@ impl Originals {
         })
     }
 
-    /// The request as it was submitted.
+    /// Returns the request as submitted.
     pub(super) fn request(&self, original: u32) -> &Request {
         &self.originals[original].request
     }
 
-    /// Pieces of an open request that have not finished.
+    /// Returns the number of unfinished pieces of an open request.
     pub(super) fn pieces_left(&self, original: u32) -> u32 {
         self.originals[original].pieces_left
     }
 
-    /// The request of which the first part of `chain` is a piece.
+    /// Returns the request to which the first part of `chain` belongs.
     pub(super) fn of(&self, chain: Chain) -> u32 {
         self.parts[chain.0].original
     }
 
-    /// A chain of one piece.
+    /// Returns a chain of one part.
     pub(super) fn part(&mut self, original: u32) -> Chain {
         let part = self.parts.keep(Part {
             original,
@@ -80,7 +79,7 @@ impl Originals {
         (part, part)
     }
 
-    /// The chain of `first` followed by `second`.
+    /// Joins `second` to the end of `first`.
     pub(super) fn concatenate(&mut self, first: Chain, second: Chain) -> Chain {
         debug_assert_eq!(
             self.parts[first.1].next, NONE,
@@ -90,8 +89,9 @@ impl Originals {
         (first.0, second.1)
     }
 
-    /// What goes down with a chain of parts: the hints and the origin of the
-    /// first, but a stripe only if all share it; and it was pulled if any of it was.
+    /// Returns the hints and the origin for the request that a chain becomes. Both come from the
+    /// first part, with two exceptions. A stripe is kept only if all parts have the same stripe.
+    /// The request counts as pulled if any part was pulled.
     pub(super) fn hints(&self, chain: Chain) -> (Hints, u64) {
         let first = &self.originals[self.parts[chain.0].original].request;
         let mut hints = first.hints;
@@ -105,8 +105,8 @@ impl Originals {
         (hints, first.origin)
     }
 
-    /// The chain has finished below as `completion` says: every request of
-    /// which no piece is left is answered.
+    /// Finishes each part of the chain. Completes every submitted request without unfinished
+    /// pieces.
     pub(super) fn finish(&mut self, chain: Chain, completion: &Completion, out: &mut Out) {
         let mut part = chain.0;
         while part != NONE {
@@ -116,9 +116,10 @@ impl Originals {
         }
     }
 
-    /// One piece of `original` has finished below.
+    /// Finishes one piece of `original`.
     pub(super) fn piece_finished(&mut self, original: u32, completion: &Completion, out: &mut Out) {
         let open = &mut self.originals[original];
+        // The worst status of a piece becomes the status of the whole request.
         let status: Status = completion.status.max(open.last.status);
         if completion.finished >= open.last.finished {
             open.last = *completion;

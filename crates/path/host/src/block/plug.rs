@@ -1,5 +1,5 @@
-//! Plugging: requests are held back for a moment, so that neighbours can join
-//! them before the device sees the first.
+//! Plugging: holds requests back for a moment, so that neighbours can join before the device sees
+//! the first request.
 
 use super::Settings;
 use crate::Clock;
@@ -7,25 +7,24 @@ use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How requests are held back.
+/// The ways of holding requests back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Plugging {
-    /// Not at all.
+    /// Requests are not held back.
     None,
-    /// As Linux 2.6 did: the first request that finds the elevator empty plugs
-    /// the queue. It is unplugged when enough requests wait, after a delay, when
-    /// the device completes a request, and as soon as a submitter has submitted
-    /// all that it will wait for.
+    /// As in Linux 2.6: a request that finds the elevator empty plugs the queue. Four events unplug
+    /// the queue. Enough requests wait. The delay has passed. The device completes a request. A
+    /// submitter has submitted everything before it waits.
     Queue,
-    /// As Linux does today: what is submitted in one go is held back until all
-    /// of it is there, or enough.
+    /// As in Linux today: requests of one submission are held back until all have arrived, or until
+    /// enough wait.
     #[default]
     Task,
 }
 
 impl Plugging {
-    /// As written in a stack file.
+    /// Returns the name in a stack file.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Plugging::None => "none",
@@ -39,14 +38,14 @@ impl Plugging {
 #[derive(Debug)]
 pub(super) struct Plug {
     kind: Plugging,
-    /// Unplug when so many requests wait.
+    /// Limit of held requests; the plug is pulled there.
     threshold: u32,
-    /// Unplug after so long.
+    /// Longest time for which the plug holds.
     delay: Duration,
     clock: Clock,
-    /// While plugged: when that ends at the latest.
+    /// Latest time of the unplugging; none while unplugged.
     due: Option<Time>,
-    /// Requests added since it was plugged.
+    /// Number of requests added since the plugging.
     held: u32,
 }
 
@@ -70,7 +69,7 @@ impl Plug {
         }
     }
 
-    /// A request was added; it found `waiting` others in the elevator.
+    /// Records a new request and the number of others in the elevator, `waiting`.
     pub(super) fn added(&mut self, now: Time, waiting: u32, synchronous: bool) {
         match (self.kind, self.due) {
             (Plugging::Queue, None) if waiting == 0 => self.plug(self.clock.read(now) + self.delay),
@@ -84,8 +83,8 @@ impl Plug {
         }
     }
 
-    /// A request joined another. Who submits what it waits for pulls the plug
-    /// when all of it is there: when everything of this instant has arrived
+    /// Records a request that joined another. A synchronous request pulls the plug at the end of
+    /// the present instant. The reason: its submitter waits as soon as everything is submitted
     /// (`sync_page` in Linux 2.6, `blk_finish_plug` and `io_schedule` today).
     pub(super) fn joined(&mut self, now: Time, synchronous: bool) {
         if synchronous && let Some(due) = &mut self.due {
@@ -93,32 +92,32 @@ impl Plug {
         }
     }
 
-    /// Two requests have become one.
+    /// Records the merge of two held requests.
     pub(super) fn coalesced(&mut self) {
         self.held = self.held.saturating_sub(1);
     }
 
-    /// The device has completed a request: in Linux 2.6 whoever runs the queue
-    /// again pulls its plug (`blk_run_queue` of `block/ll_rw_blk.c`).
+    /// Records a completion of the device. In Linux 2.6 a completion runs the queue again, and so
+    /// pulls the plug (`blk_run_queue` of `block/ll_rw_blk.c`).
     pub(super) fn completed(&mut self) {
         if self.kind == Plugging::Queue {
             self.pull();
         }
     }
 
-    /// The time has come to look at it.
+    /// Pulls the plug if its time has come.
     pub(super) fn wake(&mut self, now: Time) {
         if self.due.is_some_and(|due| due <= now) {
             self.pull();
         }
     }
 
-    /// Lets everything through.
+    /// Unplugs the queue.
     pub(super) fn pull(&mut self) {
         self.due = None;
     }
 
-    /// While plugged: when that ends at the latest.
+    /// Returns the latest time of the unplugging; none while unplugged.
     #[inline]
     pub(super) fn due(&self) -> Option<Time> {
         self.due

@@ -4,53 +4,51 @@ use crate::direction::Direction;
 use fullstroke_contract::{Extent, Operation, PriorityClass, Slots};
 use fullstroke_units::Time;
 
-/// A request that waits in the elevator or is with the device: one or more of
-/// those that were submitted, joined.
+/// A request in the elevator or in flight. Consists of one submitted request, or of several merged
+/// ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued {
-    /// Where.
+    /// Addresses of the request.
     pub extent: Extent,
-    /// What to do: read, write or discard.
+    /// Read, write or discard.
     pub operation: Operation,
-    /// The process that submitted its first part; 0 = unknown.
+    /// Process that submitted the first part; 0 if unknown.
     pub process: u32,
-    /// The class of its I/O priority.
+    /// Class of the I/O priority.
     pub class: PriorityClass,
-    /// The level within the class, 0 (first) to 7.
+    /// Level within the class, 0 (first) to 7.
     pub level: u8,
-    /// Whether somebody waits for it: true of every read, and of writes that
-    /// are synchronous.
+    /// True if a process waits for the completion: for every read, and for synchronous writes.
     pub synchronous: bool,
-    /// Whether it must be on the medium when it completes.
+    /// True if the data must be on the medium at completion (FUA).
     pub force_unit_access: bool,
-    /// How long the queue is that bounds the request of which its first part is
-    /// one; 0 = unknown ([`Hints::stripe_queue`](fullstroke_contract::Hints)).
+    /// Queue length of the array member that bounds the request of the first part; 0 if unknown
+    /// ([`Hints::stripe_queue`](fullstroke_contract::Hints)).
     pub stripe_queue: u32,
-    /// When its first part was given to the elevator.
+    /// Time when the first part entered the elevator.
     pub queued: Time,
-    /// When it was given to the device; meaningless before.
+    /// Time of the dispatch to the device; has no meaning before.
     pub dispatched: Time,
-    /// The first and last of its parts.
+    /// First and last part of the chain of parts.
     pub(crate) parts: (u32, u32),
 }
 
-/// All of them, by slot.
+/// All requests of the layer, by slot.
 pub type Requests = Slots<Queued>;
 
-/// How a request becomes part of another.
+/// The ways in which one request joins another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
-    /// It begins where the other ends.
+    /// The new request begins where the other ends.
     Back,
-    /// It ends where the other begins.
+    /// The new request ends where the other begins.
     Front,
-    /// Both waited already, and have become neighbours because something joined
-    /// one of them.
+    /// Both requests waited already. A join to one of them made the two neighbours.
     Coalesce,
 }
 
 impl Default for Queued {
-    /// A best-effort read of nothing.
+    /// A best-effort read of no sectors.
     fn default() -> Queued {
         Queued {
             extent: Extent::default(),
@@ -69,12 +67,12 @@ impl Default for Queued {
 }
 
 impl Queued {
-    /// The direction in which it counts.
+    /// Returns the direction of the request.
     pub fn direction(&self) -> Direction {
         Direction::of_writes(self.writes())
     }
 
-    /// Whether it writes or discards.
+    /// True for a write or discard.
     pub fn writes(&self) -> bool {
         self.operation != Operation::Read
     }

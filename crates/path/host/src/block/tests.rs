@@ -1,4 +1,4 @@
-//! What the layer does with requests, whatever the elevator.
+//! Tests of the layer under every elevator.
 
 use super::{BlockLayer, Flushing, Plugging, Settings};
 use crate::Clock;
@@ -12,7 +12,7 @@ use fullstroke_contract::{
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
 
-/// A layer and what it has sent and answered.
+/// A layer, with its dispatched and completed requests.
 struct Trial {
     layer: BlockLayer,
     out: Out,
@@ -96,7 +96,7 @@ impl Trial {
         self
     }
 
-    /// The device completes what was sent as number `index`.
+    /// Completes the request with the dispatch number `index`.
     fn complete(&mut self, index: usize, submitted: Time, status: Status) -> &mut Trial {
         let breakdown = Breakdown {
             transfer: self.now.since(submitted),
@@ -290,7 +290,7 @@ impl Stripes for Units {
     }
 }
 
-/// Over tracks of a thousand sectors.
+/// Returns a layer above tracks of a thousand sectors.
 fn aligned(settings: Settings) -> Trial {
     let trial = Trial::new("noop", settings);
     let tracks = std::sync::Arc::new(Boundaries::of(&ModelTracks, "the model").unwrap());
@@ -397,7 +397,7 @@ fn submitters_wait_for_a_free_request_of_their_direction_in_order() {
             .at(ms(index as u64 + 1))
             .complete(index, ms(index as u64), Status::Done);
     }
-    // The write found a free request of its own; the reads 2 to 4 did not.
+    // The write had a free request of its own direction. The reads 2 to 4 had to wait.
     assert_eq!(trial.ids(), [0, 1, 5, 2, 3, 4]);
     assert_eq!(trial.done[5].breakdown.queue, Duration::from_millis(5));
 }
@@ -417,7 +417,8 @@ fn a_waiting_submitter_is_let_in_by_a_merge_that_it_fits() {
         .submit(2, Read, 9000, 8)
         .submit(3, Read, 9008, 8);
     trial.at(ms(1)).complete(0, ms(0), Status::Done);
-    // Request 2 has taken what 0 left free; 3, behind it, has joined it.
+    // Request 2 has taken the freed request of 0. Request 3 begins where request 2 ends, and was
+    // merged into 2.
     trial.at(ms(2)).complete(1, ms(1), Status::Done);
     assert_eq!(trial.extents(), [(5000, 8), (100, 8), (9000, 16)]);
 }
@@ -449,7 +450,7 @@ fn sequence(queue_depth: u32) -> Settings {
     }
 }
 
-/// A write that must be on the medium when it completes.
+/// Returns a forced write.
 fn forced(id: u64, start: u64, sectors: u64) -> Request {
     let hints = Hints {
         force_unit_access: true,

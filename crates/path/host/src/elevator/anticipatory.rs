@@ -1,15 +1,14 @@
-//! `anticipatory`, as in Linux 2.6.24: synchronous and asynchronous requests in
-//! batches of time, and within a synchronous batch a pause where the process
-//! that was served last is likely to ask for something near by (Iyer & Druschel,
-//! "Anticipatory scheduling", SOSP 2001; Carroll's thesis, section 2.4.4, with
-//! the defaults of his table 2.3).
+//! `anticipatory`, as in Linux 2.6.24: synchronous and asynchronous requests alternate in batches
+//! of time. Within a synchronous batch the device pauses if the process served last will probably
+//! ask for data near by (Iyer & Druschel, "Anticipatory scheduling", SOSP 2001; Carroll's thesis,
+//! section 2.4.4, with the defaults of his table 2.3).
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `anticipatory.rs` | keys; which request is next |
-//! | `anticipatory/batch.rs` | the batch that is under way |
-//! | `anticipatory/arm.rs` | what is anticipated, at each arm |
-//! | `anticipatory/processes.rs` | what is known of each process |
+//! | `anticipatory.rs` | keys; the choice of the next request |
+//! | `anticipatory/batch.rs` | the present batch |
+//! | `anticipatory/arm.rs` | the expected request, at each arm |
+//! | `anticipatory/processes.rs` | habits of the processes |
 //! | `anticipatory/waiting.rs` | the waiting requests of one kind |
 //! | `anticipatory/tests.rs` | |
 
@@ -44,34 +43,31 @@ pub(super) const SUMMARY: &str = "Linux 2.6.24's anticipatory: batches of time, 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Expiry of synchronous requests; default 125ms. Expired ones are looked
-    /// for once in such a time.
+    /// Expiry of synchronous requests; default 125ms. Also the time between two searches for
+    /// expired requests.
     #[serde(default = "read_expire")]
     read_expire: Duration,
-    /// Expiry of asynchronous requests; default 250ms. Expired ones are looked
-    /// for once in such a time.
+    /// Expiry of asynchronous requests; default 250ms. Also the time between two searches for
+    /// expired requests.
     #[serde(default = "write_expire")]
     write_expire: Duration,
-    /// How long synchronous requests go before asynchronous ones that wait;
-    /// default 500ms.
+    /// Time for which synchronous requests go before waiting asynchronous requests; default 500ms.
     #[serde(default = "read_batch_expire")]
     read_batch_expire: Duration,
-    /// How long asynchronous requests go before synchronous ones that wait;
-    /// default 125ms. How many are sent at a time adapts to it.
+    /// Time for which asynchronous requests go before waiting synchronous requests; default 125ms.
+    /// The number of requests in such a batch adapts to this time.
     #[serde(default = "write_batch_expire")]
     write_batch_expire: Duration,
     /// The longest pause; default 6.7ms. 0s = no anticipation.
     #[serde(default = "antic_expire")]
     antic_expire: Duration,
-    /// The longest seek back, which counts as twice its length; default 1MiB.
-    /// (The thesis says 1 MiB; the kernel's own limit, 1 048 576, is in sectors
-    /// of 512 bytes: "512MiB".)
+    /// Longest seek back; default 1MiB. A seek back counts as twice its length. (The thesis says 1
+    /// MiB; the kernel's own limit, 1 048 576, is in sectors of 512 bytes: "512MiB".)
     #[serde(default = "back_seek_max")]
     back_seek_max: Bytes,
-    /// Whether asynchronous requests have their time even if synchronous ones
-    /// were in flight when their turn came; default true. With false, as in
-    /// Linux before 2.6.30, such a batch ends before it has begun, and behind a
-    /// deep queue asynchronous requests may starve.
+    /// True if an asynchronous batch has its full time even if synchronous requests were in flight
+    /// at its beginning; default true. With false, as in Linux before 2.6.30, such a batch ends
+    /// before it has begun. Then asynchronous requests may starve with a deep queue.
     #[serde(default = "yes")]
     batch_switch_fix: bool,
 }
@@ -95,8 +91,7 @@ fn write_batch_expire() -> Duration {
     Duration::from_millis(125)
 }
 
-/// `HZ / 150`, about as long as an access: a longer pause would cost more than
-/// the seek that it saves.
+/// `HZ / 150`, about the time of an access: a longer pause would cost more than the saved seek.
 fn antic_expire() -> Duration {
     Duration::from_micros(6_700)
 }
@@ -110,7 +105,7 @@ fn yes() -> bool {
 }
 
 impl Config {
-    /// With expiries as `clock` sees them.
+    /// Converts the expiries to `clock`.
     fn at(self, clock: Clock) -> Config {
         Config {
             read_expire: clock.whole(self.read_expire),
@@ -123,8 +118,8 @@ impl Config {
     }
 }
 
-/// The two kinds of request: `REQ_ASYNC` and `REQ_SYNC` of `block/as-iosched.c`,
-/// where a forced write is synchronous, for somebody waits for it.
+/// The two kinds of request: `REQ_ASYNC` and `REQ_SYNC` of `block/as-iosched.c`. A forced write is
+/// synchronous there, because a process waits for the write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Asynchronous,
@@ -174,11 +169,11 @@ impl<T> IndexMut<Kind> for ByKind<T> {
     }
 }
 
-/// What is known of a request, by slot.
+/// Record of a request, by slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     process: u32,
-    /// The arm that it was sent to.
+    /// Arm of the dispatch.
     arm: u32,
 }
 
@@ -192,16 +187,16 @@ struct Anticipatory {
     processes: Processes,
     arms: Vec<Arm>,
     batch: Batch,
-    /// Requests with the device.
+    /// Number of requests in flight.
     in_flight: u32,
 }
 
-/// What to do next.
+/// The next action.
 enum Choice {
     Send(u32),
-    /// Wait for a better one.
+    /// Wait for a better request.
     Hold,
-    /// There is no such request.
+    /// There is no request of the kind.
     Nothing,
 }
 
@@ -229,7 +224,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
 }
 
 impl Anticipatory {
-    /// The pauses that are over, are over.
+    /// Ends the pauses whose time is over.
     fn end_pauses(&mut self, now: Time) {
         let antic_expire = self.config.antic_expire;
         for arm in &mut self.arms {
@@ -240,8 +235,7 @@ impl Anticipatory {
         }
     }
 
-    /// The arm that serves a request: without `per_member_anticipation` there
-    /// is one.
+    /// Returns the arm of a request. Without `per_member_anticipation` there is one arm.
     fn arm_of(&mut self, slot: u32, context: &Context<'_>) -> u32 {
         let arm = context
             .member_of(context.requests[slot].extent.start)
@@ -252,8 +246,7 @@ impl Anticipatory {
         arm
     }
 
-    /// Whether it is better to wait at this arm than to send `candidate`; then
-    /// it does.
+    /// True if waiting at this arm is better than dispatching `candidate`. The wait then begins.
     fn holds(&mut self, now: Time, arm: u32, candidate: Option<&Queued>) -> bool {
         let arm = &mut self.arms[arm as usize];
         if !arm.waits() && arm.should_wait(now, candidate, &self.config, &mut self.processes) {
@@ -266,9 +259,9 @@ impl Anticipatory {
         arm.waits()
     }
 
-    /// The synchronous request that is next, unless it is better to wait:
-    /// `as_can_anticipate`. What has expired ends a wait, or a process that asks
-    /// again and again would keep all others waiting.
+    /// Chooses the next synchronous request, or a wait if a wait is better: `as_can_anticipate`. An
+    /// expired request ends the wait. Otherwise a process that asks again and again would block all
+    /// others.
     fn anticipate(&mut self, now: Time, context: &Context<'_>) -> Choice {
         if context.stripes.is_none() && self.arms[0].waits() {
             return Choice::Hold;
@@ -289,8 +282,8 @@ impl Anticipatory {
                 Choice::Nothing
             };
         };
-        // With one arm the first answer is the answer. With several, holding
-        // one back is no reason to leave the others idle.
+        // With one arm the first answer decides. With several arms the others need not be idle
+        // while one waits.
         let mut candidate = cheapest;
         loop {
             let arm = self.arm_of(candidate, context);
@@ -315,7 +308,7 @@ impl Anticipatory {
         self.back_seek.cheapest(&self.forest, sorted, *here)
     }
 
-    /// The next request of the batch that is under way.
+    /// Chooses the next request of the present batch.
     fn continued(&mut self, now: Time, context: &Context<'_>) -> Choice {
         if self.batch.kind == Kind::Synchronous && self.config.antic_expire > Duration::ZERO {
             return self.anticipate(now, context);
@@ -324,8 +317,8 @@ impl Anticipatory {
             .map_or(Choice::Nothing, Choice::Send)
     }
 
-    /// Begins a batch: of the other kind, if both wait. Its first request is the
-    /// oldest (end of `as_dispatch_request`), whose deadline is the next.
+    /// Begins a batch, of the other kind if both kinds wait. Returns its oldest request, with the
+    /// earliest deadline (end of `as_dispatch_request`).
     fn begin(&mut self, now: Time) -> Option<u32> {
         let ByKind {
             asynchronous,
@@ -341,7 +334,7 @@ impl Anticipatory {
         self.waiting[kind].arrived.front()
     }
 
-    /// Sends a request.
+    /// Dispatches a request.
     fn send(&mut self, slot: u32, context: &Context<'_>) -> u32 {
         let request = &context.requests[slot];
         let kind = Kind::of(request);
@@ -366,7 +359,7 @@ impl Anticipatory {
         slot
     }
 
-    /// What is waited for may have come: `as_update_rq`.
+    /// Ends waits fulfilled or made useless by `request`: `as_update_rq`.
     fn interrupt(&mut self, now: Time, request: &Queued) {
         for arm in &mut self.arms {
             if arm.waits()

@@ -1,23 +1,23 @@
-//! The order of address that anticipatory and CFQ go by: onwards, with short
-//! seeks back where that is cheaper (`as_choose_req` of `block/as-iosched.c` and
-//! `cfq_choose_req` of `block/cfq-iosched.c`, Linux 2.6.24).
+//! The order of addresses in anticipatory and CFQ: ascending, with short seeks back if they are
+//! cheaper (`as_choose_req` of `block/as-iosched.c` and `cfq_choose_req` of `block/cfq-iosched.c`,
+//! Linux 2.6.24).
 
 use super::coordinated::FURTHER;
 use super::forest::{Forest, Tree};
 
-/// How far back, and at what cost.
+/// Limit and cost of seeks back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BackSeek {
-    /// The longest seek back, in sectors.
+    /// Longest seek back, in sectors.
     pub(super) sectors_max: u64,
-    /// What a distance back is multiplied by.
+    /// Factor on the distance of a seek back.
     pub(super) penalty: u64,
 }
 
 impl BackSeek {
-    /// The request that is cheapest from `here` on, in a tree by first address.
-    /// If nothing lies ahead or within reach behind, the lowest: one long seek
-    /// back, and then onwards again.
+    /// Returns the cheapest request from `here`, in a tree by first address. If no request lies
+    /// ahead, and none lies behind within reach, returns the lowest: one long seek back, and then
+    /// ascending again.
     pub(super) fn cheapest(&self, forest: &Forest, tree: &Tree, here: u64) -> Option<u32> {
         let cost_onwards = |slot: u32| (forest.key(slot) - here, slot);
         let cost_back = |slot: u32| {
@@ -33,7 +33,7 @@ impl BackSeek {
         }
     }
 
-    /// What it costs to go from `here` to an address: the least of all is the
+    /// Returns the cost of going from `here` to an address. The request of least cost is the
     /// [`cheapest`](BackSeek::cheapest).
     pub(super) fn cost(&self, here: u64, address: u64) -> u64 {
         match address.checked_sub(here) {
@@ -61,7 +61,7 @@ mod tests {
             for (slot, &start) in (0..).zip(&starts) {
                 forest.insert(&mut tree, start, slot);
             }
-            // Beyond reach: after everything else, from the lowest on.
+            // Requests beyond reach come last, in ascending order.
             let back_seek = BackSeek { sectors_max, penalty };
             let found = back_seek.cheapest(&forest, &tree, here).unwrap();
             let least = starts.iter().map(|&start| back_seek.cost(here, start)).min().unwrap();

@@ -1,30 +1,29 @@
-//! `bfq`, as in Linux 6: budget fair queueing. Each process has a queue, each
-//! queue a weight by its I/O priority, and in turn a budget of sectors; over time
-//! queues get sectors in proportion to weight, slow ones time. The device is left
-//! idle for a process whose next request is worth waiting for, and processes that
-//! start something or pace themselves are favoured (Valente & Avanzini,
-//! "Evolution of the BFQ storage I/O scheduler", 2015;
-//! Documentation/block/bfq-iosched.rst, whose names and defaults these are).
+//! `bfq`, as in Linux 6: budget fair queueing. Each process has a queue. Each queue has a weight by
+//! its I/O priority, and at its turn a budget of sectors. Over time, queues get sectors in
+//! proportion to their weights; slow queues get time in proportion. The device stays idle for a
+//! process if its next request is worth the wait. Starting programs and self-paced processes are
+//! favoured (Valente & Avanzini, "Evolution of the BFQ storage I/O scheduler", 2015;
+//! Documentation/block/bfq-iosched.rst, which has the same names and defaults).
 //!
-//! Functions and constants named below `bfq/` are those of `block/bfq-iosched.c`,
-//! unless another file is named.
+//! The comments below `bfq/` name functions and constants of `block/bfq-iosched.c`, unless they
+//! name another file.
 //!
-//! The device is taken to rotate. Not here: groups; queues shared by processes
-//! that turn out to work together, or to wait for each other. Where anticipation
-//! is to go by member, others' requests for other members do not wait.
+//! The device is assumed to rotate. Three parts of the kernel's BFQ are missing: groups, shared
+//! queues of cooperating processes, and waker detection. If anticipation works by member, requests
+//! of other processes for other members do not wait.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `bfq/config.rs` | the keys |
-//! | `bfq/service.rs` | B-WF2Q+: whose turn it is |
-//! | `bfq/queue.rs` | a queue, and what is learnt about it |
-//! | `bfq/raising.rs` | who is favoured, and for how long |
-//! | `bfq/rate.rs` | how fast the device is |
-//! | `bfq/arrivals.rs` | a request comes |
-//! | `bfq/turns.rs` | turns begin and end, and what that costs |
-//! | `bfq/idling.rs` | whether to wait for the next request |
-//! | `bfq/injection.rs` | what to send meanwhile |
-//! | `bfq/tests.rs` | all of it together, in virtual time |
+//! | `bfq/service.rs` | B-WF2Q+: the order of turns |
+//! | `bfq/queue.rs` | a queue and its habits |
+//! | `bfq/raising.rs` | favoured queues, and the time of the favour |
+//! | `bfq/rate.rs` | the speed of the device |
+//! | `bfq/arrivals.rs` | arrival of a request |
+//! | `bfq/turns.rs` | start, end and charge of a turn |
+//! | `bfq/idling.rs` | the decision to wait for the next request |
+//! | `bfq/injection.rs` | requests of other queues during a wait |
+//! | `bfq/tests.rs` | tests of the whole elevator, in virtual time |
 
 mod arrivals;
 mod config;
@@ -58,8 +57,7 @@ use std::collections::BTreeMap;
 
 pub(super) const SUMMARY: &str = "today's bfq: sectors in proportion to weight, budget by budget; favours who starts or paces itself";
 
-/// Budgets are of so many sectors before the device has been measured:
-/// `bfq_default_max_budget`.
+/// Largest budget in sectors before the device has been measured: `bfq_default_max_budget`.
 const BUDGET_MAX: u64 = 16 * 1024;
 
 struct Bfq {
@@ -69,25 +67,25 @@ struct Bfq {
     service: Service,
     forest: Forest,
     links: Fifos,
-    /// By slot: the queue of a request, and when it goes before others.
+    /// By slot: the queue of a request, and the time after which the request goes before others.
     holders: Vec<u32>,
     deadlines: Vec<Time>,
     population: Population,
     burst: Burst,
-    /// Requests that wait, and that the device has.
+    /// Number of waiting requests, and number of requests in flight.
     waiting: u32,
     in_driver: u32,
     queueing: Queueing,
     injection: Injection,
     rate: PeakRate,
-    /// The largest budget, and how surely it is known, 0 to 256.
+    /// Largest budget, and the certainty of its estimate, 0 to 256.
     budget_max: u64,
     budgets_assigned: u32,
-    /// Where the last dispatched request ends.
+    /// End of the last dispatched request.
     position: u64,
     last_completion: Time,
     turn_began: Time,
-    /// Since when and until when the device is left idle; NEVER if it is not.
+    /// Start and end of the idle time of the device. The end is NEVER if the device is not idle.
     idle_since: Time,
     idle_until: Time,
 }
@@ -95,7 +93,7 @@ struct Bfq {
 pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
     let config: Config = read(keys)?;
     config.check(keys)?;
-    // `ktime_get_ns` and a high-resolution timer, in `block/bfq-iosched.c`.
+    // `block/bfq-iosched.c` uses `ktime_get_ns` and a high-resolution timer.
     site.clock.must_be_exact("bfq")?;
     Ok(Box::new(Bfq {
         config,
@@ -136,9 +134,9 @@ impl Bfq {
         &mut self.queues[queue as usize]
     }
 
-    /// The cheaper of two requests of a queue, seen from `here`: onwards, or a
-    /// short way back, or else the one that lies furthest back, so that one long
-    /// seek does (`bfq_choose_req`).
+    /// Returns the cheaper of two requests of a queue, seen from `here`. Requests ahead and
+    /// requests a short way back compete by cost. If neither is in reach, the request furthest back
+    /// wins, so that one long seek suffices (`bfq_choose_req`).
     fn cheaper(&self, one: Option<u32>, other: Option<u32>, here: u64) -> Option<u32> {
         let reach = self.config.back_seek_max.0 / SECTOR_BYTES;
         let penalty = u64::from(self.config.back_seek_penalty);
@@ -155,8 +153,8 @@ impl Bfq {
         one.into_iter().chain(other).min_by_key(cost)
     }
 
-    /// What follows `slot`, which is about to leave the queue: once a turn the
-    /// oldest if it is old enough, else the cheapest (`bfq_find_next_rq`,
+    /// Returns the successor of `slot`, which is about to leave the queue. Once a turn an old
+    /// enough oldest request goes first; otherwise the cheapest request goes (`bfq_find_next_rq`,
     /// `bfq_check_fifo`).
     fn after(&mut self, now: Time, queue: u32, slot: u32) -> Option<u32> {
         let Queue {
@@ -176,7 +174,7 @@ impl Bfq {
         self.cheaper(onwards, self.forest.previous(slot), self.forest.key(slot))
     }
 
-    /// Takes a request out of its queue.
+    /// Removes a request from its queue.
     fn remove(&mut self, now: Time, slot: u32, requests: &Requests) {
         let queue = self.holders[slot as usize];
         if self.queue(queue).next == Some(slot) {
@@ -198,7 +196,7 @@ impl Bfq {
         }
     }
 
-    /// Sends the next request of a queue, which may not have its turn.
+    /// Dispatches the next request of a queue, with or without the turn.
     fn send_from(&mut self, now: Time, queue: u32, requests: &Requests) -> Option<u32> {
         let slot = self.queue(queue).next?;
         let extent = requests[slot].extent;
@@ -256,14 +254,14 @@ impl Elevator for Bfq {
         }
     }
 
-    /// What is left has the age and the place of the older of the two.
+    /// The kept request takes the age and the place of the older of the two.
     fn coalesced(&mut self, now: Time, kept: u32, gone: u32, requests: &Requests) {
         let held = &mut self.queues[self.holders[gone as usize] as usize];
         let deadline = self.deadlines[gone as usize];
         if deadline < self.deadlines[kept as usize] {
             self.links.remove(&mut held.arrived, kept);
             self.links.replace(&mut held.arrived, gone, kept);
-            // Anywhere, to be removed with the rest of it.
+            // Any place will do, because `remove` below takes the request out again.
             self.links.push_back(&mut held.arrived, gone);
             self.deadlines[kept as usize] = deadline;
         }

@@ -1,5 +1,6 @@
-//! Waiting requests sorted by address, and where the last one ended: what the
-//! classic disciplines choose from; and all of such a discipline but its choice.
+//! Waiting requests by address, with the end of the last dispatched request. The classic
+//! disciplines choose from this order. The elevator of such a discipline is here too, except for
+//! the choice itself.
 
 use super::coordinated::QueueWeight;
 use super::forest::{Forest, Tree};
@@ -7,8 +8,8 @@ use super::{Context, Elevator};
 use crate::block::{Join, Queued, Requests};
 use fullstroke_units::{Lbn, Time};
 
-/// Requests by their first address. "Here" is the end of the last one that was
-/// taken: the only position that a host knows of.
+/// Requests by first address. "Here" is the end of the last request taken, because a host knows no
+/// other position of the arm.
 #[derive(Debug, Default)]
 pub(super) struct ByPosition {
     forest: Forest,
@@ -16,7 +17,7 @@ pub(super) struct ByPosition {
     here: u64,
 }
 
-/// A request and its distance from here, in sectors.
+/// Distance of a request from here, in sectors, and the slot of the request.
 pub(super) type Neighbour = (u64, u32);
 
 impl ByPosition {
@@ -25,7 +26,7 @@ impl ByPosition {
             .insert(&mut self.tree, requests[slot].extent.start.0, slot);
     }
 
-    /// A front join has moved the start.
+    /// Sorts the request again if a front join has moved its start.
     pub(super) fn grown(&mut self, slot: u32, join: Join, requests: &Requests) {
         if join == Join::Front {
             self.forget(slot);
@@ -33,30 +34,30 @@ impl ByPosition {
         }
     }
 
-    /// Takes a request out without going there.
+    /// Removes a request without moving here.
     pub(super) fn forget(&mut self, slot: u32) {
         self.forest.remove(&mut self.tree, slot);
     }
 
-    /// Takes a request out; its end is here now.
+    /// Removes a request and moves here to its end.
     pub(super) fn take(&mut self, slot: u32, requests: &Requests) -> u32 {
         self.forget(slot);
         self.here = requests[slot].extent.end().0;
         slot
     }
 
-    /// The end of the last request taken.
+    /// Returns the end of the last request taken.
     pub(super) fn here(&self) -> Lbn {
         Lbn(self.here)
     }
 
-    /// The request of the lowest address.
+    /// Returns the request with the lowest address.
     pub(super) fn lowest(&self) -> Option<u32> {
         self.forest.first(&self.tree)
     }
 
-    /// The request of the least cost where the queues of others count as distance:
-    /// `distance` is that from here to an address.
+    /// Returns the request of least cost if queues at other members count as distance. `distance`
+    /// returns the distance from here to an address.
     pub(super) fn cheapest(
         &self,
         weight: QueueWeight,
@@ -68,14 +69,14 @@ impl ByPosition {
         })
     }
 
-    /// The nearest request that begins here or further on.
+    /// Returns the nearest request with a start here or ahead.
     pub(super) fn ahead(&self) -> Option<Neighbour> {
         self.forest
             .at_or_after(&self.tree, self.here)
             .map(|slot| self.with_distance(slot))
     }
 
-    /// The nearest request that begins before here.
+    /// Returns the nearest request with a start before here.
     pub(super) fn behind(&self) -> Option<Neighbour> {
         self.forest
             .before(&self.tree, self.here)
@@ -87,19 +88,20 @@ impl ByPosition {
     }
 }
 
-/// The rule of a discipline that knows nothing but addresses.
+/// The rule of a discipline for addresses only.
 pub(super) trait Choice: Default + Send {
     /// As [`Elevator::starves`].
     const STARVES: bool;
 
-    /// Which of the waiting requests is next.
+    /// Chooses the next request.
     fn choose(&mut self, waiting: &ByPosition) -> Option<u32>;
 
-    /// How far it is from `here` to an address, as the rule sees it: the least is
-    /// what [`choose`](Choice::choose) takes.
+    /// Returns the distance from `here` to an address under the rule. [`choose`](Choice::choose)
+    /// takes the request of least distance.
     fn distance(&self, here: u64, address: u64) -> u64;
 
-    /// What lies `back` was taken although the rule need not have chosen it.
+    /// Notes a request taken against or without the rule. `back` is true if the request lies before
+    /// here.
     fn went(&mut self, _back: bool) {}
 }
 

@@ -1,4 +1,4 @@
-//! `c-scan`: upwards until nothing is left there, then from the lowest address.
+//! `c-scan`: goes upwards until no request is left ahead, then starts again at the lowest address.
 
 use super::by_position::{ByPosition, Choice, Positional};
 use super::coordinated::{Coordinated, FURTHER};

@@ -1,19 +1,17 @@
-//! `cfq`, completely fair queueing, as in Linux 2.6.24: the time of the device is
-//! dealt out in slices, to each process for its synchronous requests, and to the
-//! asynchronous ones of all processes by priority (Carroll's thesis, section
-//! 2.4.5, with the defaults of his table 2.4).
+//! `cfq`, completely fair queueing, as in Linux 2.6.24: divides the time of the device into slices.
+//! Each process has slices for its synchronous requests. The asynchronous requests of all processes
+//! share slices by priority (Carroll's thesis, section 2.4.5, with the defaults of his table 2.4).
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `cfq.rs` | keys; what happens with a request |
-//! | `cfq/slices.rs` | whose turn it is, and for how long |
-//! | `cfq/queues.rs` | the queues, in the order in which they are served |
-//! | `cfq/dispatch_list.rs` | what a round has chosen, on its way to the device |
+//! | `cfq.rs` | keys; the path of a request |
+//! | `cfq/slices.rs` | the slices: order and length |
+//! | `cfq/queues.rs` | the queues, in the order of service |
+//! | `cfq/dispatch_list.rs` | the requests of a round, on their way to the device |
 //! | `cfq/tests.rs` | |
 //!
-//! Where this differs from the kernel: the nearest request of a queue is looked
-//! for when it is needed, not kept from when it arrived; there is no priority
-//! for metadata; and processes do not exit.
+//! There are three differences from the kernel. The nearest request of a queue is searched when
+//! needed, not kept from the arrival on. Metadata have no priority. Processes do not exit.
 
 mod dispatch_list;
 mod queues;
@@ -43,50 +41,49 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// The longest seek back; default 16MiB.
+    /// Longest seek back; default 16MiB.
     #[serde(default = "back_seek_max")]
     back_seek_max: Bytes,
-    /// What a distance back is multiplied by; default 2.
+    /// Factor on the distance of a seek back; default 2.
     #[serde(default = "back_seek_penalty")]
     back_seek_penalty: u32,
-    /// Expiry of asynchronous requests; default 250ms. A slice begins with its
-    /// queue's oldest request if that has expired.
+    /// Expiry of asynchronous requests; default 250ms. If the oldest request of the queue has
+    /// expired, a slice begins with it.
     #[serde(default = "fifo_expire_async")]
     fifo_expire_async: Duration,
-    /// Expiry of synchronous requests; default 125ms. A slice begins with its
-    /// queue's oldest request if that has expired.
+    /// Expiry of synchronous requests; default 125ms. If the oldest request of the queue has
+    /// expired, a slice begins with it.
     #[serde(default = "fifo_expire_sync")]
     fifo_expire_sync: Duration,
-    /// The most requests that a queue sends in one go, and has with the device
-    /// while others wait; default 4. Alone it may have four times as many.
+    /// Largest number of requests that a queue sends in one round, and has in flight while other
+    /// queues wait; default 4. A queue alone may have four times as many in flight.
     #[serde(default = "quantum")]
     quantum: u32,
-    /// The slice of asynchronous requests at level 4; default 40ms. Each level
-    /// above or below is a fifth more or less.
+    /// Slice of asynchronous requests at level 4; default 40ms. Each level above is a fifth longer,
+    /// each level below a fifth shorter.
     #[serde(default = "slice_async")]
     slice_async: Duration,
-    /// The slice of synchronous requests at level 4; default 100ms. Each level
-    /// above or below is a fifth more or less.
+    /// Slice of synchronous requests at level 4; default 100ms. Each level above is a fifth longer,
+    /// each level below a fifth shorter.
     #[serde(default = "slice_sync")]
     slice_sync: Duration,
-    /// What the most asynchronous requests of a slice go by: twice as many at
-    /// level 7, sixteen times as many at level 0; default 2. Looked at after
-    /// each `quantum`.
+    /// Base of the largest number of asynchronous requests in a slice: twice the base at level 7,
+    /// sixteen times the base at level 0; default 2. Checked after each `quantum`.
     #[serde(default = "slice_async_rq")]
     slice_async_rq: u32,
-    /// How long a slice waits for the next synchronous request of its process;
-    /// default 8ms. 0s = it does not.
+    /// Time for which a slice waits for the next synchronous request of its process; default 8ms.
+    /// 0s = no wait.
     #[serde(default = "slice_idle")]
     slice_idle: Duration,
-    /// Whether a device counts as queueing only once it has been seen with more
-    /// than four requests, as in Linux 2.6.24; default false: from the
-    /// beginning, if it may have more than four. While it does not count as
-    /// queueing, slices wait for processes that read at random, too, and so it
-    /// may never be seen with more than one (thesis, section 6.4).
+    /// True if a device counts as queueing only after more than four requests were in flight, as in
+    /// Linux 2.6.24. Default false: the device counts as queueing from the beginning if it may have
+    /// more than four. Before the detection, slices wait even for processes that read at random.
+    /// Then more than one request may never be in flight (thesis, section 6.4).
     #[serde(default)]
     queueing_detection_bug: bool,
-    /// With `coordinate` of the volume above: each request that waits at the member
-    /// that it names counts as 2^queue_weight sectors of distance. None unless said.
+    /// With `coordinate` of the volume above, a request names the queue of the array member that
+    /// bounds it. Each request there counts as 2^queue_weight sectors of distance. Default: no
+    /// distance.
     queue_weight: Option<u32>,
 }
 
@@ -130,7 +127,7 @@ fn slice_idle() -> Duration {
 }
 
 impl Config {
-    /// With expiries as `clock` sees them.
+    /// Converts the expiries to `clock`.
     fn at(self, clock: Clock) -> Config {
         Config {
             fifo_expire_async: clock.whole(self.fifo_expire_async),
@@ -174,26 +171,26 @@ impl Config {
     }
 }
 
-/// What is known of a request, by slot.
+/// Record of a request, by slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     process: u32,
     queue: u32,
 }
 
-/// Whether the device queues requests itself: then it is no use to wait for a
-/// process that seeks anyhow.
+/// True if the device itself queues requests. Then waiting for a process with random requests saves
+/// nothing.
 #[derive(Clone, Copy, Debug)]
 struct Queueing {
     detected: bool,
-    /// Requests with the device.
+    /// Number of requests in flight.
     with_device: u32,
 }
 
 impl Queueing {
-    /// More requests than this show that a device queues: `hw_tag` of
-    /// `cfq_activate_request`. Not more than one, for below a controller's driver
-    /// one beyond the limit may be seen, and idling still pays at small depths.
+    /// A device with more requests in flight than this queues them: `hw_tag` of
+    /// `cfq_activate_request`. The limit is not 1, because a controller's driver may exceed its
+    /// limit by one, and idling still pays at small depths.
     const SHALLOW: u32 = 4;
 
     fn sent(&mut self) {
@@ -212,9 +209,9 @@ struct Cfq {
     places: Vec<Place>,
     clock: Clock,
     queueing: Queueing,
-    /// Synchronous requests in the list and with the device.
+    /// Number of synchronous requests in the list and in flight.
     synchronous_in_flight: u32,
-    /// Where the last request ended.
+    /// End of the last request.
     here: u64,
 }
 
@@ -246,10 +243,9 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
 }
 
 impl Cfq {
-    /// Chooses requests, queue by queue, until one must be waited for:
-    /// `cfq_dispatch_requests`. What a queue may have under way is bounded, or the
-    /// drive's own queue would decide whose time it is; alone it may have four
-    /// times as much.
+    /// Chooses requests, queue by queue, until one must be waited for: `cfq_dispatch_requests`. The
+    /// requests of a queue in flight are limited. Otherwise the queue of the drive would decide the
+    /// order, and not the slices. A queue alone may have four times as many.
     fn fill(&mut self, now: Time, requests: &Requests) {
         while let Some(queue) = self.slices.select(now, &mut self.queues) {
             let turn = &self.queues[queue];
@@ -272,20 +268,21 @@ impl Cfq {
         }
     }
 
-    /// Asynchronous requests do not mix with synchronous ones, which would wait
-    /// for them in the drive (`sync_flight`).
+    /// True if the queue is asynchronous and synchronous requests are in flight. The kinds do not
+    /// mix, because the synchronous requests would wait in the drive (`sync_flight`).
     fn must_wait_for_synchronous(&self, queue: u32) -> bool {
         !self.queues[queue].synchronous && self.synchronous_in_flight > 0
     }
 
-    /// `cfq_prio_to_maxrq`: by number, for a write cache takes them in no time.
+    /// Returns the largest number of asynchronous requests in a slice: `cfq_prio_to_maxrq`. A
+    /// number limits the slice, because a write cache takes the requests in no time.
     fn asynchronous_most(&self, level: u8) -> u32 {
         self.config
             .slice_async_rq
             .saturating_mul(2 * (8 - u32::from(level)))
     }
 
-    /// Chooses up to `most` requests of one queue; says how many.
+    /// Chooses up to `most` requests of one queue. Returns the number.
     fn round(&mut self, now: Time, queue: u32, most: u32, requests: &Requests) -> u32 {
         self.slices.stop_idling();
         let mut sent = 0;
@@ -300,9 +297,9 @@ impl Cfq {
         sent
     }
 
-    /// The oldest request of a queue, if it has expired and this is the
-    /// beginning of a slice; otherwise the cheapest (`cfq_check_fifo`). Once a
-    /// slice only, or a queue that is late would go in order of arrival for good.
+    /// Returns the next request of a queue. At the beginning of a slice an expired oldest request
+    /// goes first (`cfq_check_fifo`). Otherwise the cheapest goes. The check happens once a slice,
+    /// because a late queue would otherwise always go in order of arrival.
     fn next_of(&mut self, now: Time, queue: u32, requests: &Requests) -> Option<u32> {
         let turn = &self.queues[queue];
         let expiry = if turn.synchronous {
@@ -330,7 +327,7 @@ impl Cfq {
         }
     }
 
-    /// Puts a request on its way to the device.
+    /// Moves a request from its queue to the dispatch list.
     fn choose(&mut self, slot: u32, queue: u32, requests: &Requests) {
         self.queues.remove(slot, queue);
         self.queues[queue].in_flight += 1;
@@ -340,8 +337,8 @@ impl Cfq {
             .push(slot, request.extent.start.0, request.writes());
     }
 
-    /// While a slice waits for its process at one member: a request of another
-    /// queue for another member.
+    /// Chooses a request of another queue for another member, while a slice waits for its process
+    /// at one member.
     fn aside(&mut self, context: &Context<'_>) -> Option<()> {
         let held = self.slices.idles_at(&self.queues)?;
         let member = context.member_of(fullstroke_units::Lbn(held))?;
@@ -358,10 +355,10 @@ impl Cfq {
         Some(())
     }
 
-    /// What a new request says about its process (`cfq_rq_enqueued`), and whether
-    /// its slices wait for it from now on (`cfq_update_idle_window`): not for one
-    /// that thinks for longer than the wait, nor for one that seeks where the drive
-    /// has others to choose from.
+    /// Learns the habits of a process from a new request (`cfq_rq_enqueued`), and decides if its
+    /// slices wait for further requests (`cfq_update_idle_window`). There is no wait for a process
+    /// that thinks longer than the wait. There is none for random requests either, if the drive can
+    /// choose among other requests.
     fn learn(&mut self, now: Time, place: Place, request: &Queued) {
         let idle = self.config.slice_idle;
         let habits = &mut self.queues.processes[place.process as usize].habits;
@@ -381,7 +378,8 @@ impl Cfq {
 }
 
 impl Elevator for Cfq {
-    /// Within one queue (`cfq_allow_merge`), and not on the way to the device.
+    /// Allows merges within one queue (`cfq_allow_merge`), but not with requests of the dispatch
+    /// list.
     fn may_join(&self, kept: &Queued, other: &Queued, join: Join) -> bool {
         let queue = |request: &Queued| {
             (
@@ -481,8 +479,8 @@ impl Elevator for Cfq {
         self.config.slice_idle > Duration::ZERO
     }
 
-    /// Asynchronous requests may wait for ever: they go while no synchronous one
-    /// is in flight, and whoever asks for one meanwhile takes their slice away.
+    /// True: asynchronous requests may wait for ever. They go only while no synchronous request is
+    /// in flight. A new synchronous request takes the slice away.
     fn starves(&self) -> bool {
         true
     }

@@ -1,6 +1,6 @@
-//! What every elevator is held to: each request dispatched once, none lost and
-//! none invented, flushes kept in order, no starvation where none is promised,
-//! and every key with an effect.
+//! Tests of every elevator: each request is dispatched once, no request is lost or invented,
+//! flushes keep their order, no request starves if the elevator promises so, and every key has an
+//! effect.
 
 use super::testing::{Bench, Load, Process, Ran, SITE, build, run_entry, run_flushing, settings};
 use super::{Maker, REGISTRY, TUNABLES, worked_example};
@@ -30,7 +30,7 @@ fn classes() -> impl Strategy<Value = PriorityClass> {
     prop::sample::select(vec![RealTime, BestEffort, BestEffort, BestEffort, Idle])
 }
 
-/// Processes whose requests often touch each other.
+/// Processes whose requests are often adjacent.
 fn processes() -> impl Strategy<Value = Vec<Process>> {
     let shape = (
         0u64..6,
@@ -82,7 +82,7 @@ fn numbered(mut processes: Vec<Process>) -> Vec<Process> {
     processes
 }
 
-/// How often each sector is covered: the changes, by operation and address.
+/// Difference of two coverages of the sectors, by operation and address.
 type Coverage = BTreeMap<(Operation, u64), i64>;
 
 fn cover(coverage: &mut Coverage, operation: Operation, start: u64, sectors: u64) {
@@ -95,8 +95,8 @@ fn without_zeros(mut coverage: Coverage) -> Coverage {
     coverage
 }
 
-/// Each submitted request has completed once, and what went to the device
-/// covers the same sectors as often.
+/// Checks two things. Each submitted request has completed once. The dispatched requests cover the
+/// same sectors as often.
 fn nothing_is_lost_or_invented(load: &Load, ran: &Ran) -> Result<(), TestCaseError> {
     let mut done: Vec<(u32, u32)> = ran
         .done
@@ -169,7 +169,7 @@ proptest! {
     }
 }
 
-/// Readers that never pause: one sequential, others close to it.
+/// Readers without pauses: one sequential, others close to it.
 fn hostile_readers() -> Vec<Process> {
     let sequential = Process {
         count: u32::MAX,
@@ -183,7 +183,7 @@ fn hostile_readers() -> Vec<Process> {
     numbered([vec![sequential], vec![close; 7]].concat())
 }
 
-/// Writers that never pause, many requests each.
+/// Writers without pauses, with many requests each.
 fn hostile_writers() -> Vec<Process> {
     let write = |process: Process| Process {
         operation: Operation::Write,

@@ -1,10 +1,10 @@
-//! Coordinated queues (Qian & Wang, section 6.2): an array tells each part of a
-//! request how long a queue at its members is, and their elevators count it as
-//! distance, so that what must wait for another member anyway does not go first.
+//! Coordinated queues (Qian & Wang, section 6.2). An array tells each part of a request the length
+//! of the queue at the other members of the request. The elevators of the members count this queue
+//! as distance. So a part that must wait for another member anyway does not go first.
 //!
-//! The kernel's `cfq_choose_req` compares two requests at a time, the neighbours of
-//! the last one, and what arrives with what is chosen; here the least of all that
-//! wait is taken.
+//! The kernel's `cfq_choose_req` compares two requests at a time: the neighbours of the last
+//! request, and each arrival with the present choice. This implementation takes the least cost of
+//! all waiting requests.
 
 use super::forest::{Forest, Tree};
 use crate::block::Requests;
@@ -12,18 +12,18 @@ use fullstroke_contract::ConfigError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Further than any address.
+/// A distance longer than any address.
 pub(super) const FURTHER: u64 = 1 << 48;
 
-/// The greatest weight: a queue of one is then further than any address.
+/// Largest weight. With this weight a queue of one request is longer than any address.
 const MOST: u32 = 48;
 
-/// How much a request that waits elsewhere counts.
+/// Weight of a request at another member: the exponent of its distance in sectors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueWeight(u32);
 
 impl QueueWeight {
-    /// Of the key `queue_weight`.
+    /// Reads the key `queue_weight`.
     pub(super) fn checked(weight: Option<u32>) -> Result<Option<QueueWeight>, ConfigError> {
         match weight {
             Some(weight) if weight > MOST => Err(ConfigError::new(
@@ -34,13 +34,13 @@ impl QueueWeight {
         }
     }
 
-    /// A distance with the queue elsewhere.
+    /// Returns the distance plus the cost of the queue at the other member.
     pub(super) fn added(self, distance: u64, stripe_queue: u32) -> u64 {
         distance.saturating_add(u64::from(stripe_queue).saturating_mul(1 << self.0))
     }
 
-    /// The request of the least distance with its queue; of equals, the lowest.
-    /// Looks at all of the tree.
+    /// Returns the request of least cost; of equal costs, the lowest address. The cost of the
+    /// queues has no order, so the search visits the whole tree.
     pub(super) fn cheapest(
         self,
         forest: &Forest,
@@ -58,8 +58,9 @@ impl QueueWeight {
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Coordinated {
-    /// With `coordinate` of the volume above: each request that waits at the member
-    /// that it names counts as 2^queue_weight sectors of distance. None unless said.
+    /// With `coordinate` of the volume above, a request names the queue of the array member that
+    /// bounds it. Each request there counts as 2^queue_weight sectors of distance. Default: no
+    /// distance.
     queue_weight: Option<u32>,
 }
 
@@ -69,7 +70,7 @@ impl Coordinated {
     }
 }
 
-/// Somebody whose requests wait at another member, and who does not.
+/// Returns a test of `queue_weight`: a process with requests at another member, and one without.
 #[cfg(test)]
 pub(super) fn tunable() -> super::testing::Tunable {
     use super::testing::{Load, Process, Tunable};
@@ -100,8 +101,8 @@ mod tests {
     use fullstroke_units::Time;
     use serde_json::json;
 
-    /// The starts of what a discipline sends, where the head stands at 100, of
-    /// requests with these starts and queues elsewhere.
+    /// Returns the starts of the dispatched requests, in order. The head stands at 100. Each
+    /// request has a start and a queue at another member.
     fn order(name: &str, weight: u32, requests: &[(u64, u32)]) -> Vec<u64> {
         let one = |start, stripe_queue, begins| Process {
             start,
@@ -131,17 +132,17 @@ mod tests {
     fn what_must_wait_elsewhere_goes_later() {
         let requests = [(120, 3), (200, 0), (90, 1), (1000, 0)];
         assert_eq!(order("sstf", 0, &requests), [90, 120, 200, 1000]);
-        // A request elsewhere is as far as 1,024 sectors.
+        // Each request at the other member counts as 1,024 sectors.
         for name in ["sstf", "scan", "c-scan"] {
             assert_eq!(order(name, 10, &requests), [200, 1000, 90, 120], "{name}");
         }
-        // V(R) turns for 90 only where that is nearer than 20 by ten.
+        // V(R) turns for 90 only if ten times the distance to 90 is less than the distance to 120.
         assert_eq!(order("v-r", 0, &requests), [120, 200, 1000, 90]);
         assert_eq!(order("v-r", 10, &requests), [200, 1000, 90, 120]);
     }
 
-    /// CFQ sorts what it sends in one go, which may be sixteen requests: whichever these
-    /// are.
+    /// CFQ sorts the requests of one round again by address. A round holds up to sixteen requests,
+    /// so the test checks the set and not the order.
     #[test]
     fn what_cfq_sends_in_one_go_waits_nowhere_else() {
         let requests: Vec<(u64, u32)> =

@@ -1,8 +1,9 @@
-//! `deadline`, as in Linux 2.6.24: reads before writes, each direction in
-//! batches of consecutive requests; requests expire, and a new batch begins with
-//! the one that has expired. With the two faults of 2.6.23 that Carroll found
-//! and mended (his thesis, section 3.4) as options, and with expiries that grow
-//! with the latency, which he proposes (6.4). Defaults: his table 2.2.
+//! `deadline`, as in Linux 2.6.24: reads go before writes, each direction in batches of consecutive
+//! requests. Requests expire, and a new batch begins with the expired request.
+//!
+//! Options restore the two faults of 2.6.23 that Carroll found and corrected (his thesis, section
+//! 3.4). A further option lets expiries grow with the latency, which he proposes in section 6.4.
+//! Defaults: his table 2.2.
 
 #[cfg(test)]
 mod tests;
@@ -33,41 +34,38 @@ pub(super) struct Config {
     /// Expiry of writes; default 5s.
     #[serde(default = "write_expire")]
     write_expire: Duration,
-    /// The most requests of a batch; default 16. A batch ends earlier where the
-    /// next request does not begin where the last one ended.
+    /// Largest number of requests in a batch; default 16. A batch ends earlier if the next request
+    /// does not begin where the last one ended.
     #[serde(default = "fifo_batch")]
     fifo_batch: u32,
-    /// Batches of reads that may go before writes that wait; default 2.
+    /// Batches of reads that may go before waiting writes; default 2.
     #[serde(default = "writes_starved")]
     writes_starved: u32,
-    /// Whether a request may join one that begins where it ends; default true.
+    /// True if a request may join one that begins where it ends; default true.
     #[serde(default = "yes")]
     front_merges: bool,
-    /// Whether every batch has `fifo_batch` requests; default true. With false,
-    /// as in Linux 2.6.23, a batch of the same direction as the one before it
-    /// goes on with its count, and so is one request.
+    /// True if every batch has `fifo_batch` requests; default true. With false, as in Linux 2.6.23,
+    /// a batch of the same direction as the last batch continues its count, and so consists of one
+    /// request.
     #[serde(default = "yes")]
     batch_count_fix: bool,
-    /// Whether a direction that takes over, or has come to its end, begins with
-    /// its oldest request; default true. With false, as in Linux 2.6.23, it
-    /// begins with its lowest address.
+    /// True if a direction begins with its oldest request after a change of direction, and after
+    /// its highest address; default true. With false, as in Linux 2.6.23, the direction begins with
+    /// its lowest address.
     #[serde(default = "yes")]
     start_sector_fix: bool,
-    /// Whether expiries are multiplied by the mean latency over
-    /// `scale_reference`; default false. The mean is over requests from their
-    /// entry into the elevator to their completion; each completion makes up a
-    /// 64th of it; it starts at `scale_reference`.
+    /// True if expiries are multiplied by the mean latency over `scale_reference`; default false.
+    /// The latency of a request lasts from its entry into the elevator to its completion. Each
+    /// completion has a weight of 1/64. The mean starts at `scale_reference`.
     #[serde(default)]
     scale_expiries: bool,
-    /// With `scale_expiries`: the mean latency at which expiries are as given;
-    /// default 50ms.
+    /// With `scale_expiries`: the mean latency at which expiries stay unchanged; default 50ms.
     #[serde(default)]
     scale_reference: Option<Duration>,
 }
 
-// The defaults are those of `block/deadline-iosched.c`, and of
-// `block/mq-deadline.c` after it: `read_expire`, `write_expire`, `fifo_batch`,
-// `writes_starved`.
+// The defaults are those of `block/deadline-iosched.c`, and later of `block/mq-deadline.c`:
+// `read_expire`, `write_expire`, `fifo_batch`, `writes_starved`.
 pub(super) fn read_expire() -> Duration {
     Duration::from_millis(500)
 }
@@ -89,8 +87,8 @@ fn yes() -> bool {
 }
 
 impl Config {
-    /// With expiries as `clock` sees them: `deadline_check_fifo` of
-    /// `block/deadline-iosched.c` asks for `time_after`.
+    /// Converts the expiries to `clock`. `deadline_check_fifo` of `block/deadline-iosched.c`
+    /// compares with `time_after`.
     fn at(self, clock: Clock) -> Config {
         let Config {
             read_expire,
@@ -110,11 +108,11 @@ impl Config {
 struct Waiting {
     sorted: Tree,
     arrived: Fifo,
-    /// Behind the last one sent, if that was of this direction.
+    /// Request after the last one dispatched, if the last one had this direction.
     next: Option<u32>,
 }
 
-/// The running mean of latencies, by which expiries are scaled.
+/// Running mean of the latencies, for the scale of expiries.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     reference: Duration,
@@ -122,7 +120,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// What a new latency counts in the mean: one part of so many.
+    /// Divisor of a new latency in the mean.
     const INERTIA: i64 = 64;
 
     fn add(&mut self, latency: Duration) {
@@ -130,8 +128,7 @@ impl Scale {
         self.mean_ns = self.mean_ns.saturating_add_signed(change);
     }
 
-    /// `expiry`, as much longer as the mean latency exceeds the reference; at most
-    /// [`Duration::LONGEST`].
+    /// Returns `expiry` times the mean latency over the reference; at most [`Duration::LONGEST`].
     fn of(&self, expiry: Duration) -> Duration {
         let scaled = u128::from(expiry.as_nanos()) * u128::from(self.mean_ns);
         u64::try_from(scaled / u128::from(self.reference.as_nanos()))
@@ -145,13 +142,13 @@ struct Deadline {
     directions: ByDirection<Waiting>,
     forest: Forest,
     links: Fifos,
-    /// By slot: since when its oldest part waits.
+    /// By slot: arrival time of the oldest part.
     since: Vec<Time>,
-    /// Requests of the present batch.
+    /// Number of requests in the present batch.
     batched: u32,
-    /// Batches of reads since the last of writes, while writes waited.
+    /// Number of read batches since the last write batch, while writes waited.
     starved: u32,
-    /// Where the last request ended.
+    /// End of the last request.
     here: u64,
     scale: Option<Scale>,
 }
@@ -206,9 +203,9 @@ impl Deadline {
         self.since[slot as usize] + self.expiry(direction) <= now
     }
 
-    /// The next request of the batch that is under way. One that lies elsewhere
-    /// costs a seek, and so the whole batch (`deadline_dispatch_requests` of
-    /// `block/deadline-iosched.c` up to 2.6.24, which adds `fifo_batch` for it).
+    /// Returns the next request of the present batch. A request at another place costs a seek,
+    /// which counts as a whole batch (`deadline_dispatch_requests` of `block/deadline-iosched.c` up
+    /// to 2.6.24 adds `fifo_batch` for the seek).
     fn continued(&mut self, requests: &Requests) -> Option<u32> {
         let slot = self.directions.write.next.or(self.directions.read.next)?;
         if requests[slot].extent.start.0 != self.here {
@@ -217,8 +214,9 @@ impl Deadline {
         (self.batched < self.config.fifo_batch).then_some(slot)
     }
 
-    /// The direction of a new batch: reads, for somebody waits for them, but after
-    /// so many of their batches a write (`dispatch_writes` there).
+    /// Returns the direction of a new batch. Reads go first, because processes wait for them. After
+    /// `writes_starved` batches of reads a batch of writes follows (`dispatch_writes` in the
+    /// kernel).
     fn direction(&mut self) -> Direction {
         let waits = self.directions.map(|waiting| !waiting.arrived.is_empty());
         if waits.read && waits.write && self.starved < self.config.writes_starved {
@@ -232,8 +230,9 @@ impl Deadline {
         Direction::Read
     }
 
-    /// The first request of a new batch: the oldest if it has expired
-    /// (`deadline_check_fifo`), else where the last batch of its direction ended.
+    /// Returns the first request of a new batch. An expired oldest request goes first
+    /// (`deadline_check_fifo`). Otherwise the batch continues where the last batch of its direction
+    /// ended.
     fn begin(&mut self, now: Time) -> Option<u32> {
         let direction = self.direction();
         let Waiting {
@@ -244,6 +243,7 @@ impl Deadline {
         let oldest = arrived.front()?;
         let expired = self.has_expired(now, direction, oldest);
         if let Some(next) = next.filter(|_| !expired) {
+            // In 2.6.23 the count goes on, so a batch of the same direction ends after one request.
             if self.config.batch_count_fix {
                 self.batched = 0;
             }
@@ -292,8 +292,8 @@ impl Elevator for Deadline {
         }
     }
 
-    /// What is left has waited since the older of the two came, and has its
-    /// place (`deadline_merged_requests`).
+    /// The kept request takes the arrival time and the place of the older of the two
+    /// (`deadline_merged_requests`).
     fn coalesced(&mut self, _: Time, kept: u32, gone: u32, requests: &Requests) {
         debug_assert_eq!(
             requests[kept].direction(),

@@ -1,5 +1,5 @@
-//! Elevators that wait, with keys at the ends of their ranges: nothing is lost,
-//! and nobody is left behind for want of a wake-up.
+//! Elevators with waits, with keys at the ends of their ranges. No request may be lost, or left
+//! behind by a missing wake-up.
 
 use super::REGISTRY;
 use super::testing::{Bench, Load, Process, build_at, settings};
@@ -10,7 +10,7 @@ use fullstroke_contract::{Operation, PriorityClass, Stripes};
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
 use proptest::prelude::*;
 
-/// Two members, one behind the other.
+/// Two members, one after the other.
 pub(super) struct Halves;
 
 impl Stripes for Halves {

@@ -1,5 +1,5 @@
-//! `fifo`: in order of arrival, and nothing is ever merged: what merging is
-//! worth shows beside `noop` (thesis of Carroll, section 3.1).
+//! `fifo`: dispatches in order of arrival and never merges. The comparison with `noop` shows the
+//! gain from merges (thesis of Carroll, section 3.1).
 
 use super::fifos::{Fifo, Fifos};
 use super::{Context, Elevator, NoKeys, Site};

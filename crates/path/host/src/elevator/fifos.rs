@@ -1,17 +1,17 @@
-//! Requests in order of arrival: lists whose links live in one place, so that
-//! a request leaves from the middle at no cost and nothing is allocated.
+//! Requests in order of arrival, in linked lists. All links live in one vector: a request leaves
+//! from the middle of a list in constant time, without allocation.
 
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// The links of any number of lists. A slot is in at most one list of one
-/// `Fifos`; who needs two orders keeps two.
+/// The links of any number of lists. A slot is in at most one list of a `Fifos`. For two orders of
+/// the same slots, use two.
 #[derive(Clone, Debug, Default)]
 pub struct Fifos {
     links: Vec<Link>,
 }
 
-/// One list: its ends.
+/// One list: its two ends and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fifo {
     first: u32,
@@ -36,29 +36,29 @@ impl Default for Fifo {
 }
 
 impl Fifo {
-    /// The slot that came first.
+    /// Returns the oldest slot.
     pub fn front(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
 
-    /// The slot that came last.
+    /// Returns the newest slot.
     pub fn back(&self) -> Option<u32> {
         (self.last != NONE).then_some(self.last)
     }
 
-    /// Slots in the list.
+    /// Returns the number of slots in the list.
     pub fn len(&self) -> usize {
         self.length as usize
     }
 
-    /// Whether there are none.
+    /// True if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 }
 
 impl Fifos {
-    /// Adds `slot`, which is in no list of these, at the end.
+    /// Adds `slot` at the end. The slot must be in no list of this arena.
     pub fn push_back(&mut self, fifo: &mut Fifo, slot: u32) {
         let before = fifo.last;
         self.put(
@@ -71,7 +71,7 @@ impl Fifos {
         );
     }
 
-    /// Adds `slot`, which is in no list of these, at the beginning.
+    /// Adds `slot` at the beginning. The slot must be in no list of this arena.
     pub fn push_front(&mut self, fifo: &mut Fifo, slot: u32) {
         let behind = fifo.first;
         self.put(
@@ -84,14 +84,14 @@ impl Fifos {
         );
     }
 
-    /// Takes out the slot that came first.
+    /// Removes and returns the oldest slot.
     pub fn pop_front(&mut self, fifo: &mut Fifo) -> Option<u32> {
         let slot = fifo.front()?;
         self.remove(fifo, slot);
         Some(slot)
     }
 
-    /// Takes `slot`, which is in this list, out of it.
+    /// Removes `slot` from its list, `fifo`.
     pub fn remove(&mut self, fifo: &mut Fifo, slot: u32) {
         let Link { before, behind } = self.links[slot as usize];
         assert!(
@@ -104,22 +104,21 @@ impl Fifos {
         fifo.length -= 1;
     }
 
-    /// Puts `slot`, which is in no list of these, where `other` is, and takes
-    /// `other` out: the place of an earlier arrival passes to what it has
-    /// become part of.
+    /// Replaces `other` by `slot`. The slot must be in no list of this arena. After a merge the
+    /// kept request so takes the place of an earlier arrival.
     pub fn replace(&mut self, fifo: &mut Fifo, other: u32, slot: u32) {
         let link = self.links[other as usize];
         self.remove(fifo, other);
         self.put(fifo, slot, link);
     }
 
-    /// The slot that came next after `slot`, which is in a list.
+    /// Returns the slot after `slot` in its list.
     pub fn behind(&self, slot: u32) -> Option<u32> {
         let behind = self.links[slot as usize].behind;
         (behind != NONE).then_some(behind)
     }
 
-    /// The slots of a list, in order.
+    /// Iterates over the slots of a list, in order.
     pub fn iter(&self, fifo: &Fifo) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(fifo.front(), |&slot| self.behind(slot))
     }
@@ -144,7 +143,8 @@ impl Fifos {
         fifo.length += 1;
     }
 
-    /// Makes `first` and `second`, either of which may be an end, neighbours.
+    /// Links `first` and `second` as neighbours. Either may be no slot: then the other becomes an
+    /// end.
     fn join(&mut self, fifo: &mut Fifo, first: u32, second: u32) {
         match first {
             NONE => fifo.first = second,

@@ -1,23 +1,23 @@
-//! Requests sorted by a key: search trees whose nodes live in one place, so
-//! that a request enters and leaves in O(log n) and nothing is allocated.
+//! Requests sorted by a key, in search trees. All nodes live in one vector. Insertion and removal
+//! take O(log n), and allocate no memory once the vector has reached its size.
 //!
-//! The trees are treaps (Seidel & Aragon, "Randomized search trees",
-//! Algorithmica 1996). The priority of a node is a scrambled number of its
-//! slot: no generator is needed, and a run repeats to the bit.
+//! The trees are treaps (Seidel & Aragon, "Randomized search trees", Algorithmica 1996). The
+//! priority of a node is a hash of its slot. So no random generator is needed, and a run repeats
+//! bit by bit.
 
 use std::ops::{Index, IndexMut};
 
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// The nodes of any number of trees. A slot is in at most one tree of one
-/// `Forest`; who needs two orders keeps two.
+/// The nodes of any number of trees. A slot is in at most one tree of a `Forest`. For two orders of
+/// the same slots, use two forests.
 #[derive(Clone, Debug, Default)]
 pub struct Forest {
     nodes: Vec<Node>,
 }
 
-/// One tree: slots in ascending order of key, then of arrival.
+/// One tree: slots in ascending order of key. Slots of equal key stand in order of insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree {
     root: u32,
@@ -31,7 +31,7 @@ struct Node {
     children: Children,
 }
 
-/// On which side of a node: that of smaller, or of larger keys.
+/// Side of a node: smaller or larger keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Smaller,
@@ -47,8 +47,8 @@ impl Side {
     }
 }
 
-/// The nodes below one, by side. Kept as an array: a search goes to one of two
-/// neighbours in memory without a branch.
+/// The children of a node, by side. An array, because then a search selects the child without a
+/// branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Children([u32; 2]);
 
@@ -81,19 +81,19 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// Slots in the tree.
+    /// Returns the number of slots in the tree.
     pub fn len(&self) -> usize {
         self.length as usize
     }
 
-    /// Whether there are none.
+    /// True if the tree is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 }
 
 impl Forest {
-    /// Adds `slot`, which is in no tree of these, behind those of equal key.
+    /// Adds `slot` after the slots of equal key. The slot must be in no tree of this forest.
     pub fn insert(&mut self, tree: &mut Tree, key: u64, slot: u32) {
         if self.nodes.len() <= slot as usize {
             let unused = Node {
@@ -128,7 +128,7 @@ impl Forest {
         tree.length += 1;
     }
 
-    /// Takes `slot`, which is in this tree, out of it.
+    /// Removes `slot` from its tree, `tree`.
     pub fn remove(&mut self, tree: &mut Tree, slot: u32) {
         let single = loop {
             match self.node(slot).children.0 {
@@ -148,32 +148,32 @@ impl Forest {
         tree.length -= 1;
     }
 
-    /// The key of `slot`, which is in a tree.
+    /// Returns the key of `slot`. The slot must be in a tree.
     pub fn key(&self, slot: u32) -> u64 {
         self.node(slot).key
     }
 
-    /// The slot of the least key.
+    /// Returns the slot of the least key.
     pub fn first(&self, tree: &Tree) -> Option<u32> {
         self.outermost(tree.root, Side::Smaller)
     }
 
-    /// The slot of the greatest key.
+    /// Returns the slot of the greatest key.
     pub fn last(&self, tree: &Tree) -> Option<u32> {
         self.outermost(tree.root, Side::Larger)
     }
 
-    /// The slot behind `slot`, which is in a tree.
+    /// Returns the slot after `slot` in its tree.
     pub fn next(&self, slot: u32) -> Option<u32> {
         self.neighbour(slot, Side::Larger)
     }
 
-    /// The slot before `slot`, which is in a tree.
+    /// Returns the slot before `slot` in its tree.
     pub fn previous(&self, slot: u32) -> Option<u32> {
         self.neighbour(slot, Side::Smaller)
     }
 
-    /// The first slot whose key is `key` or more.
+    /// Returns the first slot with a key of at least `key`.
     pub fn at_or_after(&self, tree: &Tree, key: u64) -> Option<u32> {
         let (mut found, mut next) = (None, tree.root);
         while next != NONE {
@@ -187,7 +187,7 @@ impl Forest {
         found
     }
 
-    /// The last slot whose key is less than `key`.
+    /// Returns the last slot with a key below `key`.
     pub fn before(&self, tree: &Tree, key: u64) -> Option<u32> {
         let (mut found, mut next) = (None, tree.root);
         while next != NONE {
@@ -201,7 +201,7 @@ impl Forest {
         found
     }
 
-    /// The slots of a tree, in order.
+    /// Iterates over the slots of a tree, in order.
     pub fn iter(&self, tree: &Tree) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.first(tree), |&slot| self.next(slot))
     }
@@ -233,7 +233,7 @@ impl Forest {
         (above != NONE).then_some(above)
     }
 
-    /// On which side of `parent` its child stands.
+    /// Returns the side of `parent` on which `child` stands.
     #[inline]
     fn side_of(&self, parent: u32, child: u32) -> Side {
         let children = &self.node(parent).children;
@@ -248,7 +248,7 @@ impl Forest {
         Side::Smaller
     }
 
-    /// Puts `slot` in the place of its parent, which becomes its child.
+    /// Rotates `slot` above its parent.
     fn raise(&mut self, tree: &mut Tree, slot: u32) {
         let parent = self.node(slot).parent;
         let side = self.side_of(parent, slot);
@@ -263,7 +263,7 @@ impl Forest {
         }
     }
 
-    /// Lets `new`, if it is one, be the child of `parent` that `old` was.
+    /// Replaces the child `old` of `parent` by `new`. `new` may be no slot.
     fn hang(&mut self, tree: &mut Tree, parent: u32, old: u32, new: u32) {
         match parent {
             NONE => tree.root = new,
@@ -278,8 +278,8 @@ impl Forest {
     }
 }
 
-/// A scrambled slot (the finaliser of MurmurHash3; one-to-one, so no two are
-/// equal).
+/// Returns the hash of a slot: the finaliser of MurmurHash3. The hash is one-to-one, so no two
+/// slots have equal priorities.
 #[inline]
 fn priority(slot: u32) -> u32 {
     let mut bits = slot.wrapping_add(0x9e37_79b9);

@@ -1,46 +1,45 @@
-//! What an elevator learns about a process: how long it thinks between its
-//! requests, and how far apart they are. As Linux 2.6.24 keeps it, for its
-//! anticipatory and its CFQ scheduler.
+//! Habits of a process: the think time and the distance between requests. The means are computed as
+//! in the anticipatory and the CFQ scheduler of Linux 2.6.24.
 
 use crate::Clock;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Duration, Time};
 
-/// One, in the fixed point of the weights (`as_update_thinktime` of
+/// The value 1 in the fixed-point arithmetic of the weights (`as_update_thinktime` of
 /// `block/as-iosched.c`, `cfq_update_io_thinktime` of `block/cfq-iosched.c`).
 const ONE: u64 = 256;
 
-/// A mean of which each new sample makes up an eighth, from the first on
-/// weighted as if there had been no others.
+/// A running mean in which each new sample has a weight of one eighth. The mean is correct from the
+/// first sample on, because the weights are summed too.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecentMean {
-    /// The weight of all samples: approaches [`ONE`].
+    /// Sum of the weights of all samples; approaches [`ONE`].
     weight: u64,
     total: u64,
 }
 
 impl RecentMean {
     pub(super) fn add(&mut self, sample: u64) {
-        // A sample of 52 days is as long as one of a century, and its total fits.
+        // Limits a sample to 52 days (2^52 ns), so that the total cannot overflow.
         let sample = sample.min(1 << 52);
         self.weight = (7 * self.weight + ONE) / 8;
         self.total = (7 * self.total + ONE * sample) / 8;
     }
 
-    /// The mean; 0 before the first sample.
+    /// Returns the mean; 0 before the first sample.
     pub(super) fn mean(&self) -> u64 {
         (self.total + self.weight / 2)
             .checked_div(self.weight)
             .unwrap_or(0)
     }
 
-    /// Whether there was no sample yet.
+    /// True if there is no sample yet.
     pub(super) fn is_empty(&self) -> bool {
         self.weight == 0
     }
 
-    /// Whether there were enough samples to go by: three (`sample_valid` of
-    /// `block/cfq-iosched.c`; their weights are 32, 60, 84).
+    /// True after three samples (`sample_valid` of `block/cfq-iosched.c`). The sums of the weights
+    /// are 32, 60 and 84.
     pub(super) fn is_reliable(&self) -> bool {
         self.weight > 80
     }
@@ -51,39 +50,38 @@ impl RecentMean {
 pub(super) struct Habits {
     think: RecentMean,
     seek: RecentMean,
-    /// Where its last request ended.
+    /// End of the last request.
     position: u64,
-    /// When the last of its synchronous requests completed.
+    /// Completion time of the last synchronous request.
     pub(super) completed: Time,
 }
 
 impl Habits {
-    /// The process, idle since its last completion, sends a request after
-    /// having thought for so long. Kernels keep the mean in ticks.
+    /// Adds a think time: the process was idle since its last completion and now sends a request.
+    /// Kernels keep the mean in ticks.
     pub(super) fn thought(&mut self, time: Duration, clock: Clock) {
         self.think.add(clock.count(time));
     }
 
-    /// The mean time between a completion and the next request, to the nearest
-    /// tick.
+    /// Returns the mean think time, to the nearest tick.
     pub(super) fn think(&self, clock: Clock) -> Duration {
         clock.span(self.think.mean())
     }
 
-    /// How well [`think`](Habits::think) is known.
+    /// Returns the mean behind [`think`](Habits::think), for its reliability.
     pub(super) fn thinking(&self) -> &RecentMean {
         &self.think
     }
 
-    /// Sectors between the end of its last request and the start of `next`.
+    /// Returns the distance in sectors from the end of the last request to the start of `next`.
     pub(super) fn distance(&self, next: Extent) -> u64 {
         self.position.abs_diff(next.start.0)
     }
 
-    /// The process goes so many sectors to its next request. A single far one, as
-    /// for a page of its program, counts as a multiple of the mean at most; more is
-    /// believed of the second and third, while there is hardly a mean
-    /// (`as_update_seekdist`, `cfq_update_io_seektime`).
+    /// Adds a seek distance, limited to four times the mean plus a slack. So a single far request,
+    /// such as the page-in of a program, changes the mean little. The slack is larger for the
+    /// second and third sample, because there is hardly a mean yet (`as_update_seekdist`,
+    /// `cfq_update_io_seektime`).
     pub(super) fn sought(&mut self, sectors: u64) {
         let slack = if self.seek.weight <= 60 {
             2 << 20
@@ -93,28 +91,28 @@ impl Habits {
         self.seek.add(sectors.min(4 * self.seek.mean() + slack));
     }
 
-    /// The mean distance between its requests, in sectors.
+    /// Returns the mean distance between requests, in sectors.
     pub(super) fn seek(&self) -> u64 {
         self.seek.mean()
     }
 
-    /// Whether it goes so far that waiting for it saves nothing: `CIC_SEEKY` of
-    /// `block/cfq-iosched.c`, 4 MB.
+    /// True if the requests are so far apart that waiting for the next one saves nothing:
+    /// `CIC_SEEKY` of `block/cfq-iosched.c`, 4 MB.
     pub(super) fn is_seeky(&self) -> bool {
         self.seek() > 8192
     }
 
-    /// Where its last request ended.
+    /// Returns the end of the last request.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
-    /// How well [`seek`](Habits::seek) is known.
+    /// Returns the mean behind [`seek`](Habits::seek), for its reliability.
     pub(super) fn seeking(&self) -> &RecentMean {
         &self.seek
     }
 
-    /// Its last request is this one.
+    /// Records the last request of the process.
     pub(super) fn moved(&mut self, to: Extent) {
         self.position = to.end().0;
     }
@@ -143,7 +141,7 @@ mod tests {
         let mut habits = Habits::default();
         (0..20).for_each(|_| habits.sought(0));
         habits.sought(1 << 40);
-        // About an eighth of the slack, 131 072 sectors.
+        // About an eighth of the slack of 131 072 sectors.
         assert!(
             (16_000..18_000).contains(&habits.seek()),
             "{}",

@@ -1,15 +1,15 @@
-//! `kyber`, as in Linux 6: reads, writes and discards each have so many tokens
-//! for the device, and the measured latencies say how many.
+//! `kyber`, as in Linux 6: reads, writes and discards each have tokens for the device. The measured
+//! latencies set the number of tokens.
 //!
-//! Within a domain requests go in order of arrival; the domains take turns in
-//! batches. Ten times a second at most the latencies since the last time are
-//! looked at: if a tenth of those of any domain, counted from dispatch, miss its
-//! target, the device is congested, and the domains that meet theirs give tokens
-//! away; a domain that misses its target gets some back. Names, defaults and
-//! fixed numbers are the kernel's (Documentation/block/kyber-iosched.rst and the
-//! scheduler itself). Its fourth domain, for flushes and the like, has nothing
-//! to hold here: they pass the elevator by. `kyber/domain.rs` has a domain and
-//! its latencies.
+//! The requests of one kind form a domain. Within a domain requests go in order of arrival. The
+//! domains take turns in batches. At most ten times a second, the elevator checks the latencies
+//! since the last check. The device is congested if a tenth of the latencies of any domain, counted
+//! from dispatch, miss the target. Then the domains on target give tokens away. A domain off its
+//! target gets tokens back.
+//!
+//! Names, defaults and fixed numbers are the kernel's (Documentation/block/kyber-iosched.rst and
+//! the scheduler itself). The kernel's fourth domain, for flushes and the like, has no use here,
+//! because flushes bypass the elevator. `kyber/domain.rs` has a domain and its latencies.
 
 mod domain;
 
@@ -30,10 +30,10 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Latency in nanoseconds that reads should meet; default 2000000 (2 ms).
+    /// Target latency of reads in nanoseconds; default 2000000 (2 ms).
     #[serde(default = "read_lat_nsec")]
     read_lat_nsec: u64,
-    /// Latency in nanoseconds that writes should meet; default 10000000 (10 ms).
+    /// Target latency of writes in nanoseconds; default 10000000 (10 ms).
     #[serde(default = "write_lat_nsec")]
     write_lat_nsec: u64,
 }
@@ -49,28 +49,28 @@ fn write_lat_nsec() -> u64 {
 }
 
 const DISCARD_LATENCY_NS: u64 = 5_000_000_000;
-/// Of the requests of the layer, those that asynchronous ones may take, lest a
-/// flood of them leave none to the synchronous: `KYBER_ASYNC_PERCENT`.
+/// Share of the layer's requests for asynchronous requests, in per cent. The rest stays free for
+/// synchronous requests during a flood of asynchronous ones: `KYBER_ASYNC_PERCENT`.
 const ASYNC_PERCENT: u32 = 75;
-/// Latencies are looked at so long after the first completion
-/// (`timer_reduce` in `kyber_completed_request`).
+/// Time from the first completion to the check of the latencies (`timer_reduce` in
+/// `kyber_completed_request`).
 const INTERVAL: Duration = Duration::from_millis(100);
 struct Kyber {
     /// Reads, writes, discards.
     domains: [Domain; 3],
     links: Fifos,
-    /// The domain that has its turn, and the requests of its batch.
+    /// Domain with the turn, and the number of requests in its batch.
     current: usize,
     batched: u32,
     throttle: Throttle,
-    /// By slot: since when it is taken.
+    /// By slot: time at which the elevator took the request.
     since: Vec<Time>,
-    /// When latencies are looked at.
+    /// Time of the next check of the latencies.
     due: Time,
 }
 
 pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
-    // `ktime_get_ns` of `block/kyber-iosched.c`.
+    // `block/kyber-iosched.c` reads the time with `ktime_get_ns`.
     site.clock.must_be_exact("kyber")?;
     let Config {
         read_lat_nsec,
@@ -123,7 +123,7 @@ impl Kyber {
         }
     }
 
-    /// Looks at the latencies if it is time: `kyber_timer_fn`.
+    /// Checks the latencies if the time has come: `kyber_timer_fn`.
     fn tick(&mut self, now: Time) {
         if now < self.due {
             return;
@@ -138,8 +138,8 @@ impl Kyber {
         }
     }
 
-    /// The domain of the next request: the present one until its batch is
-    /// complete, then the next that can (`kyber_dispatch_request`).
+    /// Returns the domain of the next request: the present one until its batch is complete, then
+    /// the next ready domain (`kyber_dispatch_request`).
     fn turn(&mut self) -> Option<usize> {
         let present = &self.domains[self.current];
         if self.batched < present.batch && present.is_ready() {
@@ -285,8 +285,8 @@ mod tests {
         assert_eq!(runs[..6], [round, round].concat());
     }
 
-    /// The mean time in ms between a read's submission and its completion, over
-    /// the second half of 400 reads one at a time beside a flood of writes.
+    /// Returns the mean time in ms between the submission and the completion of a read. One process
+    /// sends 400 reads, one at a time, beside a flood of writes. The mean covers the second half.
     fn read_latency_ms(keys: &str) -> f64 {
         let reader = Process {
             span: 90_000_000,
@@ -364,7 +364,8 @@ mod tests {
                 processes: vec![flood, sync],
             },
         );
-        // Of 128 requests 96, the first of which has been dispatched.
+        // Asynchronous requests may take 96 of the 128 requests. The first of them has been
+        // dispatched.
         assert_eq!(ran.sent.iter().position(|sent| sent.process == 2), Some(96));
     }
 

@@ -1,11 +1,9 @@
-//! `mq-deadline`, as in Linux 6: what `deadline` does, once for each class of
-//! I/O priority.
+//! `mq-deadline`, as in Linux 6: the rule of `deadline`, once for each class of I/O priority.
 //!
-//! A class is served only while no higher one has a request, waiting or with the
-//! device; what has waited for `prio_aging_expire` goes before everything else.
-//! Within a class each direction is sorted by address, and batches go on from
-//! where the class was last served in that direction. Names and defaults are the
-//! kernel's (Documentation/block/deadline-iosched.rst, ioprio.rst).
+//! A class is served only while no higher class has a request, waiting or in flight. A request that
+//! has waited for `prio_aging_expire` goes before all others. Within a class each direction is
+//! sorted by address. A batch continues from the last request of the class in its direction. Names
+//! and defaults are the kernel's (Documentation/block/deadline-iosched.rst, ioprio.rst).
 
 #[cfg(test)]
 mod tests;
@@ -36,21 +34,19 @@ pub(super) struct Config {
     /// Expiry of writes; default 5s.
     #[serde(default = "write_expire")]
     write_expire: Duration,
-    /// Requests of a batch, during which expired ones are not looked for;
-    /// default 16.
+    /// Requests of a batch, during which expired requests are ignored; default 16.
     #[serde(default = "fifo_batch")]
     fifo_batch: u32,
-    /// Batches of reads that may go before writes that wait; default 2.
+    /// Batches of reads that may go before waiting writes; default 2.
     #[serde(default = "writes_starved")]
     writes_starved: u32,
-    /// Whether a request may join one that begins where it ends; default true.
+    /// True if a request may join one that begins where it ends; default true.
     #[serde(default = "front_merges")]
     front_merges: bool,
-    /// Requests other than synchronous reads that the elevator takes, waiting and
-    /// with the device; further ones are not sorted before one of those has
-    /// completed; default: `nr_requests` of the layer.
+    /// Largest number of writes and discards in the elevator and in flight. Further ones are not
+    /// sorted until one of these has completed. Default: `nr_requests` of the layer.
     async_depth: Option<u32>,
-    /// Age at which a request goes before those of higher classes; default 10s.
+    /// Age at which a request goes before requests of higher classes; default 10s.
     #[serde(default = "prio_aging_expire")]
     prio_aging_expire: Duration,
 }
@@ -65,8 +61,8 @@ fn prio_aging_expire() -> Duration {
 }
 
 impl Config {
-    /// With expiries as `clock` sees them. They may be now: `time_is_before_eq_jiffies`
-    /// in `deadline_check_fifo` of `block/mq-deadline.c`.
+    /// Converts the expiries to `clock`. An expiry at the present tick counts:
+    /// `time_is_before_eq_jiffies` in `deadline_check_fifo` of `block/mq-deadline.c`.
     fn at(self, clock: Clock) -> Config {
         Config {
             read_expire: clock.whole(self.read_expire),
@@ -80,12 +76,12 @@ impl Config {
 /// The requests of one class.
 #[derive(Debug, Default)]
 struct Class {
-    /// By direction: by address, and by expiry.
+    /// By direction: requests by address, and by expiry.
     sorted: ByDirection<Tree>,
     expiring: ByDirection<Fifo>,
-    /// By direction: where the last request sent began.
+    /// By direction: start of the last dispatched request.
     positions: ByDirection<u64>,
-    /// Requests that the elevator or the device has.
+    /// Number of requests in the elevator and in flight.
     held: u32,
 }
 
@@ -93,15 +89,15 @@ struct MqDeadline {
     config: Config,
     /// In the order of [`PriorityClass::ALL`].
     classes: [Class; 3],
-    /// That of the last batch.
+    /// Direction of the last batch.
     direction: Direction,
-    /// Requests of the present batch.
+    /// Number of requests in the present batch.
     batched: u32,
-    /// Batches of reads since the last of writes, while writes waited.
+    /// Number of read batches since the last write batch, while writes waited.
     starved: u32,
     forest: Forest,
     links: Fifos,
-    /// By slot: since when it is taken.
+    /// By slot: time at which the elevator took the request.
     since: Vec<Time>,
     throttle: Throttle,
 }
@@ -136,7 +132,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
 }
 
 impl MqDeadline {
-    /// Takes a request that nothing keeps out.
+    /// Takes a request in, within the limit.
     fn take_in(&mut self, now: Time, slot: u32, requests: &Requests) {
         let request = &requests[slot];
         let direction = request.direction();
@@ -148,7 +144,7 @@ impl MqDeadline {
         self.since[slot as usize] = now;
     }
 
-    /// A request has left, and another may come in.
+    /// Releases the place of a request under the limit. Takes a waiting request in.
     fn release(&mut self, now: Time, slot: u32, requests: &Requests) {
         if let Some(next) = self.throttle.leaves(slot) {
             self.take_in(now, next, requests);
@@ -168,7 +164,7 @@ impl MqDeadline {
         }
     }
 
-    /// The next request of a direction in order of address.
+    /// Returns the next request of a direction in order of address.
     fn onwards(&self, class: PriorityClass, direction: Direction) -> Option<u32> {
         let Class {
             sorted, positions, ..
@@ -177,7 +173,7 @@ impl MqDeadline {
             .at_or_after(&sorted[direction], positions[direction])
     }
 
-    /// The direction of a new batch, if anything waits (`__dd_dispatch_request` of
+    /// Returns the direction of a new batch, if requests wait (`__dd_dispatch_request` of
     /// `block/mq-deadline.c`).
     fn next_direction(&mut self, class: PriorityClass) -> Option<Direction> {
         let expiring = &self.classes[class as usize].expiring;
@@ -193,8 +189,8 @@ impl MqDeadline {
         waits.read.then_some(Direction::Read)
     }
 
-    /// The first request of a new batch: the oldest if that has expired or
-    /// nothing lies ahead.
+    /// Returns the first request of a new batch: the oldest if it has expired or if no request lies
+    /// ahead; otherwise the next one ahead.
     fn begin(&mut self, now: Time, class: PriorityClass) -> Option<u32> {
         let direction = self.next_direction(class)?;
         let oldest = self.classes[class as usize].expiring[direction].front()?;
@@ -205,8 +201,8 @@ impl MqDeadline {
         Some(onwards.unwrap_or(oldest))
     }
 
-    /// The request of a class that is next, if it is old enough. As in the
-    /// kernel a batch may begin here although its first request is not.
+    /// Returns the next request of a class, if older than `age`. As in the kernel, a batch may
+    /// begin here although its first request is too young.
     fn choose(&mut self, now: Time, class: PriorityClass, age: Duration) -> Option<u32> {
         let going_on = self.onwards(class, self.direction);
         let slot = match going_on.filter(|_| self.batched < self.config.fifo_batch) {
@@ -216,7 +212,7 @@ impl MqDeadline {
         (self.since[slot as usize] + age <= now).then_some(slot)
     }
 
-    /// A request that higher classes have kept waiting for too long
+    /// Returns a request after too long a wait for higher classes
     /// (`dd_dispatch_prio_aged_requests`).
     fn aged(&mut self, now: Time) -> Option<u32> {
         if self.classes.iter().filter(|class| class.held > 0).count() < 2 {
@@ -260,7 +256,7 @@ impl Elevator for MqDeadline {
         }
     }
 
-    /// What is left has the place of the older of the two.
+    /// The kept request takes the place of the older of the two.
     fn coalesced(&mut self, now: Time, kept: u32, gone: u32, requests: &Requests) {
         if !self.throttle.keeps_out(gone) {
             self.unsort(gone, requests);
@@ -281,9 +277,9 @@ impl Elevator for MqDeadline {
     }
 
     fn dispatch(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
-        // A lower class waits even while a higher one has all its requests with the
-        // device (`dd_queued` in `dd_dispatch_request`): what it sent would be in
-        // front of the next of the higher.
+        // A lower class waits even if all requests of a higher class are in flight (`dd_queued` in
+        // `dd_dispatch_request`). Otherwise a request of the lower class would delay the next
+        // request of the higher class.
         let mut chosen = self.aged(now);
         for class in PriorityClass::ALL {
             if chosen.is_some() {

@@ -1,5 +1,5 @@
-//! `noop`: in order of arrival. What arrives behind a waiting request becomes
-//! part of it (thesis of Carroll, section 2.4.2).
+//! `noop`: dispatches in order of arrival. A request that begins where a waiting request ends is
+//! merged into the waiting request (thesis of Carroll, section 2.4.2).
 
 use super::fifos::{Fifo, Fifos};
 use super::{Context, Elevator, NoKeys, Site};
@@ -23,9 +23,9 @@ pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigEr
 }
 
 impl Elevator for Noop {
-    /// `block/noop-iosched.c` keeps no order of address, in which
-    /// `elv_merge` (`block/elevator.c`) could look for what begins behind a new
-    /// request; what ends before it is found in the elevator core's own table.
+    /// Refuses front merges. For a front merge `elv_merge` (`block/elevator.c`) would search the
+    /// order of addresses, and `block/noop-iosched.c` keeps none. For a back merge the elevator
+    /// core has a table of its own.
     fn may_join(&self, _: &Queued, _: &Queued, join: Join) -> bool {
         join != Join::Front
     }

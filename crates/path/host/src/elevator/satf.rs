@@ -1,9 +1,9 @@
-//! `satf`: the shortest access, seek and rotation together, from what the
-//! gauges of a single drive tell: its track table and where the arm will be.
+//! `satf`: shortest access time first, seek and rotation together. The times follow from the track
+//! table of a single drive and from the future position of its arm.
 //!
-//! The host sees the arm as it is when a request is to be sent; a request that
-//! waits in the drive as well is not seen. So it is exact, but for the drive's
-//! command overhead, with a queue depth of 1.
+//! The host knows the arm at the time of the dispatch, but not the requests waiting in the drive.
+//! With a queue depth of 1 the times are therefore exact, except for the command overhead of the
+//! drive.
 
 use super::fifos::{Fifo, Fifos};
 use super::forest::{Forest, Tree};
@@ -20,25 +20,26 @@ pub(super) const SUMMARY: &str = "the shortest access, if a single drive is belo
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// With `coordinate` of the volume above: each request that waits at the member
-    /// that it names counts as so much time of access. None unless said. Where
-    /// Qian and Wang (section 6.2) let 128 requests count as much as the longest distance,
-    /// that is 100us if no access takes longer than 13 ms.
+    /// With `coordinate` of the volume above, a request names the queue of the array member that
+    /// bounds it. Each request there adds this time to the access time. Default: no time. Qian and
+    /// Wang (section 6.2) let 128 requests count as much as the longest distance; this is 100us if
+    /// no access takes longer than 13 ms.
     #[serde(default)]
     queue_weight: Option<Duration>,
 }
 
 #[derive(Default)]
 struct Satf {
-    /// Time for each request elsewhere.
+    /// Time added for each request at another member.
     weight: Duration,
-    /// What has come since the last dispatch, which alone sees the track table.
+    /// Requests that arrived since the last dispatch. Only a dispatch sees the track table, so the
+    /// cylinders are not known yet.
     fresh: Fifo,
     links: Fifos,
-    /// The others, by cylinder.
+    /// The other requests, by cylinder.
     placed: Tree,
     forest: Forest,
-    /// By slot: whether it is among the placed.
+    /// By slot: true if the request is sorted by cylinder.
     is_placed: Vec<bool>,
 }
 
@@ -57,7 +58,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
     }))
 }
 
-/// Longer than any queue takes, and short enough to be added to.
+/// Longer than any queue takes, and short enough for additions.
 const LONGEST_NS: u64 = 1 << 60;
 
 impl Satf {
@@ -69,7 +70,7 @@ impl Satf {
         }
     }
 
-    /// What the queue at another member counts as.
+    /// Returns the cost of the queue at another member, as a time.
     fn elsewhere(&self, request: &Queued) -> Duration {
         let each_ns = self.weight.as_nanos();
         Duration::from_nanos(
@@ -88,9 +89,9 @@ impl Satf {
         }
     }
 
-    /// The request of the shortest access, with what waits elsewhere. From the arm
-    /// outward on both sides the seek alone only grows: the search ends where it passes
-    /// the best.
+    /// Returns the request of the shortest access time, plus the time for queues at other members.
+    /// The search goes outward from the arm on both sides. Because the seek time grows with the
+    /// distance, the search ends when the seek alone takes longer than the best access.
     fn nearest(&self, now: Time, tracks: &dyn TrackTable, context: &Context<'_>) -> Option<u32> {
         let head = context.device.head;
         let distance = |slot: u32| self.forest.key(slot).abs_diff(u64::from(head.0)) as u32;

@@ -1,5 +1,5 @@
-//! `scan`: on in one direction until nothing is left there, then back
-//! (called LOOK where SCAN visits the edges; thesis of Carroll, section 2.2.5).
+//! `scan`: goes in one direction until no request is left ahead, then turns round. The literature
+//! also calls this rule LOOK, if its SCAN visits the edges (thesis of Carroll, section 2.2.5).
 
 use super::by_position::{ByPosition, Choice, Positional};
 use super::coordinated::{Coordinated, FURTHER};

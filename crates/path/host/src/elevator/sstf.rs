@@ -1,4 +1,4 @@
-//! `sstf`: the nearest request on either side, by address.
+//! `sstf`: dispatches the nearest request on either side, by address.
 
 use super::by_position::{ByPosition, Choice, Positional};
 use super::coordinated::Coordinated;

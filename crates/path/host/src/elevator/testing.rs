@@ -1,4 +1,4 @@
-//! A device and closed loops to try an elevator with.
+//! A device and closed loops for tests of an elevator.
 
 use super::{Elevator, Maker, REGISTRY, Site};
 use crate::Clock;
@@ -12,10 +12,10 @@ use fullstroke_units::{Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Addresses of the model device.
+/// Number of addresses of the model device.
 pub(crate) const CAPACITY: Sectors = Sectors(100_000_000);
 
-/// Where an elevator stands that is built and not tried.
+/// Site for tests without a run of the elevator.
 pub(crate) const SITE: Site = Site {
     queue_depth: 1,
     nr_requests: 128,
@@ -24,32 +24,32 @@ pub(crate) const SITE: Site = Site {
     clock: Clock::EXACT,
 };
 
-/// One key of an elevator, two values of it, and a load under which they must
-/// lead to different orders or times.
+/// One key of an elevator, with two values of the key. Under the load the two values must lead to
+/// different orders or times.
 pub(crate) struct Tunable {
     /// The key.
     pub(crate) key: &'static str,
     /// The two values, as JSON.
     pub(crate) values: [&'static str; 2],
-    /// The elevator's other keys that this needs, as a JSON object.
+    /// Other keys of the elevator, as a JSON object.
     pub(crate) others: &'static str,
     /// The load.
     pub(crate) load: Load,
 }
 
-/// Processes, and the depth of the device that they share.
+/// Processes, and the queue depth of their common device.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
-    /// Requests that the device may have at once.
+    /// Largest number of requests in flight.
     pub(crate) queue_depth: u32,
-    /// Who loads it.
+    /// The processes of the load.
     pub(crate) processes: Vec<Process>,
 }
 
-/// A closed loop: so many requests outstanding, each followed by another after
-/// the think time, `count` in all. The start of each lies `stride` sectors
-/// behind that of the one before, or, if `span` is given, at scattered places
-/// within so many sectors from `start` on.
+/// A closed loop with a fixed number of outstanding requests. A new request follows each completion
+/// after the think time, `count` requests in all. Each request starts `stride` sectors after the
+/// start of the one before. With `span`, requests start at scattered places within `span` sectors
+/// from `start`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process {
     pub(crate) process: u32,
@@ -138,28 +138,28 @@ fn scramble(number: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// A request that went to the device.
+/// A dispatched request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) at: Time,
     pub(crate) extent: Extent,
     pub(crate) operation: Operation,
-    /// The process of its first part.
+    /// Process of the first part.
     pub(crate) process: u32,
 }
 
-/// What a run amounted to.
+/// Record of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ran {
-    /// What went to the device, in order.
+    /// Dispatched requests, in order.
     pub(crate) sent: Vec<Sent>,
-    /// Who completed, in order: process, number of its request, when.
+    /// Completions, in order: process, number of its request, time.
     pub(crate) done: Vec<(u32, u32, Time)>,
-    /// Requests submitted.
+    /// Number of submitted requests.
     pub(crate) submitted: usize,
 }
 
-/// What `name` with these keys (a JSON object) sends under a load.
+/// Returns the dispatches of `name` with these keys (a JSON object) under a load.
 pub(crate) fn run(name: &str, keys: &str, load: &Load) -> Vec<Sent> {
     run_entry(
         find("elevator", REGISTRY, "elevator", name).unwrap(),
@@ -169,8 +169,8 @@ pub(crate) fn run(name: &str, keys: &str, load: &Load) -> Vec<Sent> {
     .sent
 }
 
-/// The starts of the requests that `name` sends, in order, if a first one ends
-/// at `here` and the others come while the device has it.
+/// Returns the starts of the dispatches of `name`, in order. A first request ends at `here`. The
+/// others arrive while it is in flight.
 pub(crate) fn order(name: &str, keys: &str, starts: &[u64], here: u64) -> Vec<u64> {
     let one = |start: u64, begins: u64| Process {
         start,
@@ -192,12 +192,12 @@ pub(crate) fn order(name: &str, keys: &str, starts: &[u64], here: u64) -> Vec<u6
         .collect()
 }
 
-/// A whole run of an elevator with these keys.
+/// Runs an elevator with these keys to the end of the load.
 pub(crate) fn run_entry(entry: &Entry<Maker>, keys: &str, load: &Load) -> Ran {
     run_flushing(entry, keys, load, Flushing::Drain)
 }
 
-/// The same where a flush does this to other requests.
+/// As [`run_entry`], with this effect of flushes on other requests.
 pub(crate) fn run_flushing(entry: &Entry<Maker>, keys: &str, load: &Load, flush: Flushing) -> Ran {
     let settings = Settings {
         flush,
@@ -211,12 +211,12 @@ pub(crate) fn run_flushing(entry: &Entry<Maker>, keys: &str, load: &Load, flush:
     .run(Time::NEVER)
 }
 
-/// An elevator for the model device, with these keys.
+/// Builds an elevator with these keys for the model device.
 pub(crate) fn build(entry: &Entry<Maker>, keys: &str, queue_depth: u32) -> Box<dyn Elevator> {
     build_at(Clock::EXACT, entry, keys, queue_depth)
 }
 
-/// The same in a host with this clock.
+/// As [`build`], in a host with this clock.
 pub(crate) fn build_at(
     clock: Clock,
     entry: &Entry<Maker>,
@@ -232,7 +232,7 @@ pub(crate) fn build_at(
     (entry.build.build)(&keys, &site).unwrap_or_else(|error| panic!("{}: {error}", entry.name))
 }
 
-/// The settings of a layer over the model device.
+/// Returns the settings of a layer above the model device.
 pub(crate) fn settings(queue_depth: u32) -> Settings {
     Settings {
         queue_depth,
@@ -250,14 +250,14 @@ pub(crate) fn settings(queue_depth: u32) -> Settings {
     }
 }
 
-/// How addresses lie on the model device: tracks of a thousand sectors, one a
-/// cylinder, that turn once in 6 ms.
+/// Track table of the model device: tracks of a thousand sectors, one track a cylinder, one
+/// revolution in 6 ms.
 pub(crate) struct ModelTracks;
 
 const TRACK: u64 = 1000;
 const REVOLUTION_NS: u64 = 6_000_000;
 
-/// A seek of up to 8 ms that grows with the root of the distance.
+/// Returns the seek time: up to 8 ms, in proportion to the square root of the distance.
 fn seek(sectors: u64) -> Duration {
     Duration::from_millis_f64((sectors as f64 / CAPACITY.0 as f64).sqrt() * 8.0)
 }
@@ -289,30 +289,29 @@ impl TrackTable for ModelTracks {
     }
 }
 
-/// A layer, the device below it and the processes above it.
+/// A layer, the device below and the processes above.
 ///
-/// The device has one arm and serves what it has in order of arrival: 0.2 ms,
-/// a seek of up to 8 ms that grows with the root of the distance, and 5 us a
-/// sector.
+/// The device has one arm and serves its requests in order of arrival. The time of a request is 0.2
+/// ms, a seek of up to 8 ms in proportion to the square root of the distance, and 5 us a sector.
 pub(crate) struct Bench {
     layer: BlockLayer,
     processes: Vec<Process>,
     next_number: Vec<u32>,
-    /// Arrivals by time and order: process.
+    /// Arrivals by time and order, with the process.
     arrivals: BTreeMap<(Time, u64), usize>,
     order: u64,
     /// By id: the index of the process, and the number of its request.
     open: BTreeMap<u64, (usize, u32)>,
     device: VecDeque<(Request, Time)>,
-    /// The request in service, since when, until when.
+    /// The request in service, with the start and the end of its service.
     serving: Option<(Request, Time, Time)>,
     head: u64,
     tables: [Option<Arc<dyn TrackTable>>; 1],
-    /// The run ends as soon as this process has been served.
+    /// Process whose completion ends the run.
     awaited: Option<u32>,
-    /// What a flush does to other requests.
+    /// Effect of a flush on other requests.
     flush: Flushing,
-    /// Requests that the device may have at once.
+    /// Largest number of requests in flight.
     queue_depth: u32,
     ran: Ran,
 }
@@ -343,14 +342,14 @@ impl Bench {
         bench
     }
 
-    /// Runs until everything is done, or until `end`, and says whether a
-    /// request of `process` was done by then.
+    /// Runs until all requests are done, or until `end`. Returns true if a request of `process` was
+    /// done by then.
     pub(crate) fn serves(mut self, process: u32, end: Time) -> bool {
         self.awaited = Some(process);
         self.run(end).done.iter().any(|&(done, ..)| done == process)
     }
 
-    /// Runs until everything is done, or until `end`.
+    /// Runs until all requests are done, or until `end`.
     pub(crate) fn run(mut self, end: Time) -> Ran {
         let mut out = Out::new();
         loop {
@@ -437,7 +436,8 @@ impl Bench {
         );
     }
 
-    /// Requests of one process arrive in the order of their numbers.
+    /// Returns the number of the next request: requests of one process arrive in the order of their
+    /// numbers.
     fn open_number(&self, index: usize) -> u32 {
         let ahead = self
             .arrivals
@@ -488,9 +488,9 @@ impl Bench {
         }
     }
 
-    /// One flush is under way at a time, and counts in the depth. As a barrier it
-    /// has the device to itself, everything before it has completed, and nothing
-    /// behind it has begun.
+    /// Checks the order of flushes. One flush is in flight at a time and counts in the queue depth.
+    /// A barrier has the device for itself: all earlier requests have completed, and no later one
+    /// has begun.
     fn check_order(&self, request: &Request) {
         assert!(
             self.device.len() < self.queue_depth as usize,

@@ -1,40 +1,39 @@
-//! A bound on the asynchronous requests that an elevator sees at once, as
-//! today's kernel sets it for some of its schedulers: who would exceed it is
-//! not yet given a request, so that the scheduler cannot sort what it would ask
-//! for (`dd_limit_depth` of `block/mq-deadline.c`, `kyber_limit_depth` of
-//! `block/kyber-iosched.c`).
+//! A limit on the asynchronous requests that an elevator sees at once. Some schedulers of today's
+//! kernel set such a limit (`dd_limit_depth` of `block/mq-deadline.c`, `kyber_limit_depth` of
+//! `block/kyber-iosched.c`). A submitter above the limit gets no request yet, so the scheduler
+//! cannot sort the further data.
 //!
-//! The layer's `nr_requests` counts each direction on its own and knows no
-//! elevator; those beyond the bound are therefore kept here, in order of
-//! arrival, until one of the others has completed.
+//! The layer's `nr_requests` counts each direction separately and knows nothing of the elevator.
+//! Requests above the limit therefore wait here, in order of arrival, until another request has
+//! completed.
 
 use super::fifos::{Fifo, Fifos};
 
-/// Where a request stands.
+/// State of a request under the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Standing {
-    /// It does not count.
+    /// The limit does not apply to the request.
     #[default]
     Free,
-    /// It counts, and the elevator has it.
+    /// The request counts, and the elevator has it.
     Inside,
-    /// It waits for one of the others to complete.
+    /// The request waits until another one completes.
     Outside,
 }
 
-/// The bound, and who waits because of it.
+/// The limit, and the requests waiting because of the limit.
 #[derive(Debug)]
 pub(super) struct Throttle {
     limit: u32,
     inside: u32,
     outside: Fifo,
     links: Fifos,
-    /// By slot.
+    /// State by slot.
     standings: Vec<Standing>,
 }
 
 impl Throttle {
-    /// At most `limit` requests inside; at least 1.
+    /// Returns a limit of `limit` requests, at least 1.
     pub(super) fn new(limit: u32) -> Throttle {
         let (outside, links) = (Fifo::default(), Fifos::default());
         Throttle {
@@ -46,8 +45,8 @@ impl Throttle {
         }
     }
 
-    /// A request has come, and `counts` or not. Whether the elevator may have it
-    /// now; otherwise [`leaves`](Throttle::leaves) names it later.
+    /// Records an arrival; `counts` says if the limit applies. Returns true if the elevator may
+    /// have the request now. Otherwise a later [`leaves`](Throttle::leaves) returns the request.
     pub(super) fn enters(&mut self, slot: u32, counts: bool) -> bool {
         if self.standings.len() <= slot as usize {
             self.standings.resize(slot as usize + 1, Standing::Free);
@@ -66,13 +65,13 @@ impl Throttle {
         standing != Standing::Outside
     }
 
-    /// Whether the elevator does not have `slot` yet.
+    /// True if `slot` still waits outside the elevator.
     pub(super) fn keeps_out(&self, slot: u32) -> bool {
         self.standings[slot as usize] == Standing::Outside
     }
 
-    /// `slot` has completed, or has become part of another. The request that may
-    /// come in in its place, if one waits for that.
+    /// Records the completion of `slot`, or its merge into another. Returns the waiting request to
+    /// let in, if there is one.
     pub(super) fn leaves(&mut self, slot: u32) -> Option<u32> {
         match std::mem::take(&mut self.standings[slot as usize]) {
             Standing::Free => return None,

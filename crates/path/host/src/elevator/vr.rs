@@ -1,11 +1,10 @@
-//! `v-r`: V(R) as Carroll redefined it for Linux (his thesis, section 3.2), with
-//! the defaults of his table 3.1.
+//! `v-r`: V(R) in the version of Carroll for Linux (his thesis, section 3.2), with the defaults of
+//! his table 3.1.
 //!
-//! Reads and writes are sorted together. The nearest request is next, where the
-//! distance of one that lies against the present direction is multiplied by
-//! `rev_penalty`. Requests expire; the expired are looked at between batches
-//! only, lest a deadline avalanche turn everything into first come, first
-//! served.
+//! Reads and writes are sorted together. The nearest request goes next. A distance against the
+//! present direction is multiplied by `rev_penalty`. Requests expire, but expired requests are
+//! served only between batches. Otherwise a deadline avalanche would turn the order into first
+//! come, first served.
 
 use super::by_position::{ByPosition, Neighbour};
 use super::coordinated::{FURTHER, QueueWeight};
@@ -25,22 +24,22 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Expiry of synchronous requests; 0s = they do not expire.
+    /// Expiry of synchronous requests; 0s = no expiry. Default 500ms.
     #[serde(default = "sync_expire")]
     sync_expire: Duration,
-    /// Expiry of asynchronous requests; 0s = they do not expire.
+    /// Expiry of asynchronous requests; 0s = no expiry. Default 5s.
     #[serde(default = "async_expire")]
     async_expire: Duration,
-    /// Requests of a batch: expired ones are looked for between batches.
+    /// Requests of a batch. Expired requests are served between batches. Default 16.
     #[serde(default = "fifo_batch")]
     fifo_batch: u32,
-    /// What a reversal of direction multiplies the distance by: 1 is SSTF; 0
-    /// never turns while anything lies ahead, which is SCAN.
+    /// Factor on the distance of a reversal of direction. 1 is SSTF. 0 never turns while a request
+    /// lies ahead, and so is SCAN. Default 10.
     #[serde(default = "rev_penalty")]
     rev_penalty: u32,
-    /// With `coordinate` of the volume above: each request that waits at the member
-    /// that it names counts as 2^queue_weight sectors of distance, which a reversal does
-    /// not multiply. None unless said.
+    /// With `coordinate` of the volume above, a request names the queue of the array member that
+    /// bounds it. Each request there counts as 2^queue_weight sectors of distance. A reversal does
+    /// not multiply this distance. Default: no distance.
     #[serde(default)]
     queue_weight: Option<u32>,
 }
@@ -62,8 +61,8 @@ fn rev_penalty() -> u32 {
 }
 
 impl Config {
-    /// With expiries as `clock` sees them, compared as in `deadline`, of which his
-    /// patch is a copy; none stays none.
+    /// Converts the expiries to `clock`. The comparison is as in `deadline`, the source of
+    /// Carroll's patch. An expiry of 0 stays 0.
     fn at(self, clock: Clock) -> Config {
         let past = |expire| {
             if expire == Duration::ZERO {
@@ -85,12 +84,12 @@ struct Vr {
     weight: Option<QueueWeight>,
     waiting: ByPosition,
     downwards: bool,
-    /// Requests dispatched since expired ones were looked for.
+    /// Number of requests dispatched since the last search for expired requests.
     batched: u32,
-    /// By kind, asynchronous and synchronous: in order of expiry.
+    /// By kind, asynchronous and synchronous: requests in order of expiry.
     expiring: [Fifo; 2],
     links: Fifos,
-    /// By slot.
+    /// Deadline by slot.
     deadlines: Vec<Time>,
 }
 
@@ -127,7 +126,7 @@ impl Vr {
         self.deadlines[slot as usize]
     }
 
-    /// The request whose deadline has passed for longest.
+    /// Returns the request whose deadline has passed for the longest time.
     fn expired(&self, now: Time) -> Option<u32> {
         let fronts = self.expiring.iter().filter_map(Fifo::front);
         fronts
@@ -135,7 +134,7 @@ impl Vr {
             .filter(|&slot| self.deadline(slot) <= now)
     }
 
-    /// The nearest request, as `rev_penalty` sees it.
+    /// Returns the nearest request under `rev_penalty`.
     fn nearest(&self) -> Option<u32> {
         let (ahead, behind) = (self.waiting.ahead(), self.waiting.behind());
         let (onwards, back) = if self.downwards {
@@ -153,7 +152,7 @@ impl Vr {
         }
     }
 
-    /// How far it is from `here` to an address, as `rev_penalty` sees it.
+    /// Returns the distance from `here` to an address under `rev_penalty`.
     fn distance(&self, here: u64, address: u64) -> u64 {
         let distance = address.abs_diff(here);
         match (
@@ -166,7 +165,7 @@ impl Vr {
         }
     }
 
-    /// The next request of a batch.
+    /// Returns the next request of a batch.
     fn next(&self, requests: &Requests) -> Option<u32> {
         match self.weight {
             None => self.nearest(),
@@ -211,7 +210,7 @@ impl Elevator for Vr {
         self.waiting.grown(slot, join, requests);
     }
 
-    /// What is left takes the earlier deadline of the two, and its place.
+    /// The kept request takes the earlier deadline of the two, and its place in the order.
     fn coalesced(&mut self, _: Time, kept: u32, gone: u32, requests: &Requests) {
         self.waiting.forget(gone);
         let alike = requests[kept].synchronous == requests[gone].synchronous;
@@ -321,13 +320,13 @@ mod tests {
         };
         assert_eq!(at(1), order("sstf", "{}", &STARTS, 100));
         assert_eq!(at(0), order("scan", "{}", &STARTS, 100));
-        // At 128, 38 sectors back to 90 are less than 372 on to 500, nine times
-        // as well; ten times they are more.
+        // From 128, 90 lies 38 sectors back and 500 lies 372 ahead. Nine times 38 is less than 372,
+        // ten times 38 is more.
         assert_eq!(at(9), [120, 90, 10, 500, 1300]);
         assert_eq!(at(10), [120, 500, 1300, 90, 10]);
     }
 
-    /// A weight of what nobody waits for changes nothing, but where two are equally far.
+    /// With empty queues at other members a weight changes the order only between equal distances.
     #[test]
     fn a_weight_without_queues_leaves_the_order() {
         for penalty in [0, 1, 3, 10] {
@@ -344,7 +343,7 @@ mod tests {
         }
     }
 
-    /// When the request at 90 000 000 is sent, counted in requests.
+    /// Returns the position of the request at 90 000 000 in the order of dispatch.
     fn turn_of_the_far_one(keys: &str) -> usize {
         let near = Process {
             outstanding: 8,

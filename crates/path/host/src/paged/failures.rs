@@ -1,8 +1,9 @@
-//! What hosts are promised where the device below fails requests by chance, whatever the order of
-//! PUSH, PULL, eviction, flush and failure.
+//! Promises to hosts above a device that fails requests at random, in any order of PUSH, PULL,
+//! eviction, flush and failure.
 //!
-//! The device fails a request as a whole: what a failed write carried is not there, and the cache
-//! has let go of it. It is lost, and not silently if the next flush of whoever wrote it fails.
+//! The device fails a request as a whole: the device keeps no data of a failed write, and the cache
+//! no longer holds the data. The data are lost. The loss is not silent if the next flush of the
+//! writer fails.
 
 use super::*;
 use crate::{PushedBlocks, PushedKeys};
@@ -13,30 +14,29 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::collections::VecDeque;
 
-/// Pages of each guest.
+/// Number of pages of each guest.
 const PAGES: u64 = 200;
 const SECTORS: u64 = PAGES * PAGE_SECTORS;
 
-/// A layer, and who has its requests below: what was issued by whom and with which number.
+/// A layer, with the origin of each request passed down: the layer above and the id there.
 struct Layer {
     node: Box<dyn Node>,
     issued: Slots<(usize, RequestId)>,
 }
 
-/// Guests with page caches, above one that they share if there are several, above blocks that
-/// were pushed, above the device. Layers are counted from the guests down.
+/// Guests with page caches, a shared page cache if there are several guests, pushed blocks, and the
+/// device. The layers are numbered from the guests down.
 struct Stack {
     guests: usize,
     layers: Vec<Layer>,
     now: Time,
-    /// What is with the device: when it ends, and the request.
+    /// Requests in flight at the device, by their end.
     device: BTreeMap<(Time, u64), Request>,
     count: u64,
     service_us: Vec<u64>,
     fails: Vec<bool>,
-    /// By page of the device: the newest version that a program has written, that was
-    /// acknowledged, and that is on the device; and the newest that failed to get there, and
-    /// that its guest was told of.
+    /// Newest versions by page of the device: written by a program, acknowledged, on the device,
+    /// failed, and reported to the guest as failed.
     written: Vec<u32>,
     acknowledged: Vec<u32>,
     durable: Vec<u32>,
@@ -44,15 +44,16 @@ struct Stack {
     told: Vec<u32>,
     writes: BTreeMap<u64, Vec<(usize, u32)>>,
     carries: BTreeMap<u64, Vec<(usize, u32)>>,
-    /// What writes of a layer carry to the next, by that and its number there.
+    /// Pages and versions that a write of a layer carries to the layer below, by layer and number
+    /// of the write.
     passes: BTreeMap<(usize, u32), Vec<(usize, u32)>>,
-    /// What flushes promise: of whom, and what had been acknowledged when each came.
+    /// Promises of the flushes: the guest, and the versions acknowledged when the flush came.
     flushes: BTreeMap<u64, (usize, Vec<u32>)>,
     done: Vec<u64>,
     failures: u64,
 }
 
-/// Something that happens to a layer.
+/// An event at a layer.
 enum Event {
     Submit(usize, Request),
     Completed(usize, Completion),
@@ -107,7 +108,7 @@ impl Stack {
         }
     }
 
-    /// What happens, and what follows from it at once.
+    /// Handles an event and its immediate consequences.
     fn happen(&mut self, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
@@ -172,7 +173,8 @@ impl Stack {
                     self.ended(layer, completion)
                 }
                 Effect::Complete { completion, .. } => {
-                    // A write may fail on its way, behind a read of the same page.
+                    // A write may fail above the device, because it waits for a read of the same
+                    // page.
                     let carried = self.passes.remove(&(layer, completion.id.0 as u32));
                     for (page, version) in carried.into_iter().flatten() {
                         if completion.status != Status::Done {
@@ -188,7 +190,7 @@ impl Stack {
         }
     }
 
-    /// Where a layer's addresses begin in those of the layer below.
+    /// Returns the first address of a layer in the address space of the layer below.
     fn region(&self, layer: usize) -> u64 {
         if layer < self.guests {
             layer as u64 * SECTORS
@@ -197,7 +199,8 @@ impl Stack {
         }
     }
 
-    /// PULL reaches the layer above: of guests each for what is its own, or the first for any.
+    /// Passes a PULL to the layer above. A PULL of addresses goes to each guest for its own part, a
+    /// PULL of any data to one of the guests.
     fn rise(&mut self, layer: usize, notice: Notice, events: &mut VecDeque<Event>) {
         if layer > self.guests {
             events.push_back(Event::Noticed(layer - 1, notice));
@@ -226,7 +229,7 @@ impl Stack {
         }
     }
 
-    /// A request reaches the device.
+    /// Begins a request at the device.
     fn begin(&mut self, request: Request) {
         let number = self.count;
         self.count += 1;
@@ -253,7 +256,7 @@ impl Stack {
             .insert((self.now + Duration::from_micros(service), number), request);
     }
 
-    /// The device has done with a request, or not.
+    /// Ends a request at the device, with success or failure.
     fn end(&mut self, number: u64, request: Request) {
         let fails = self.fails[number as usize % self.fails.len()];
         self.failures += u64::from(fails);
@@ -275,7 +278,7 @@ impl Stack {
         self.happen(Event::Completed(self.layers.len() - 1, completion));
     }
 
-    /// A guest's program is answered.
+    /// Completes a request of a guest's program.
     fn ended(&mut self, guest: usize, completion: Completion) {
         let id = completion.id.0;
         self.done.push(id);
@@ -342,7 +345,7 @@ impl Stack {
         self.happen(Event::Submit(guest, request));
     }
 
-    /// Lets everything happen until `until`.
+    /// Handles all events until `until`.
     fn run(&mut self, until: Time) {
         loop {
             let ends = self
@@ -406,10 +409,13 @@ fn step() -> impl Strategy<Value = (Step, u64)> {
 }
 
 proptest! {
-    /// One host, or two guests above memory that they share: each request is answered once; two
-    /// writes of a page are never with the device at once, so that none that is older can end
-    /// behind a newer one; and a flush that ends well has everything that was acknowledged before
-    /// it on the device, but what its guest was told of by one that did not.
+    /// One host, or two guests above shared memory.
+    ///
+    /// - Each request completes once.
+    /// - Two writes of a page are never in flight at the device together. So an older write cannot
+    ///   end after a newer one.
+    /// - After a successful flush the device has all earlier acknowledged data. The exceptions are
+    ///   data whose loss an earlier failed flush has reported to the guest.
     #[test]
     fn nothing_is_lost_silently_and_nothing_older_is_written_over_newer_whatever_fails(
         guests in 1usize..3,
@@ -438,7 +444,7 @@ proptest! {
             stack.run(stack.now + Duration::from_micros(*gap_us));
         }
         stack.run(stack.now + Duration::from_secs(100));
-        // Two flushes of each: the second has nothing to tell but what fails of the first.
+        // Two flushes for each guest: the second can only report failures during the first.
         for round in 0..2 {
             for guest in 0..guests {
                 stack.submit(asked, guest, Operation::Flush, 0, 0);
@@ -449,7 +455,7 @@ proptest! {
         stack.done.sort_unstable();
         prop_assert_eq!(&stack.done, &(0..asked).collect::<Vec<_>>());
         prop_assert!(stack.flushes.is_empty() && stack.device.is_empty());
-        // Every page is there, or its guest knows better.
+        // Every page is on the device, or its guest was told of the failure.
         if stack.failures == 0 {
             prop_assert_eq!(&stack.durable, &stack.acknowledged);
         }

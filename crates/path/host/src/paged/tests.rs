@@ -7,40 +7,38 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
-/// Pages of the device: the last one is cut short.
+/// Number of pages of the device. The last page is shorter.
 const PAGES: u64 = 400;
 const CAPACITY: Sectors = Sectors(PAGES * PAGE_SECTORS - 3);
 
-/// A layer, above blocks that were pushed, above a device that needs so long for each
-/// request.
+/// A layer, above pushed blocks, above a device with given service times.
 struct Trial {
     layer: PagedDevice,
     pushed: PushedBlocks,
     out: Out,
     now: Time,
-    /// What is with the device: when it ends, and the request.
+    /// Requests in flight at the device, by their end.
     device: BTreeMap<(Time, u64), (Time, Request)>,
     service_us: Vec<u64>,
-    /// What of the layer is on its way to the pushed blocks.
+    /// Requests of the layer on their way to the pushed blocks.
     issued_above: VecDeque<Request>,
-    /// The version of each page that was read of the device, at least, as it was asked for:
-    /// by the number of its issue; and of those that were pushed and have come.
+    /// Oldest possible version of each page in a fetch of pushed blocks, by the number of the
+    /// fetch. Then the same for the pages that have arrived.
     fetches: BTreeMap<u64, Vec<(usize, u32)>>,
     kept: Vec<u32>,
-    /// Reads that pushed blocks have answered.
+    /// Number of reads answered from the pushed blocks.
     answered: u64,
     issued: Vec<Request>,
-    /// What goes on up.
+    /// Notices passed up by the layer.
     noticed: Vec<Signal>,
     done: Vec<Completion>,
-    /// How often each page has been written by a program; how much of that was
-    /// acknowledged; and what is on the device.
+    /// Versions by page: written by a program, acknowledged, and on the device.
     written: Vec<u32>,
     acknowledged: Vec<u32>,
     durable: Vec<u32>,
-    /// What each write of a program has written.
+    /// Pages and versions of each write of a program.
     writes: BTreeMap<u64, Vec<(usize, u32)>>,
-    /// What each write to the device carries, by the number of its issue.
+    /// Pages and versions of each write to the device, by the number of the write.
     carries: BTreeMap<u64, Vec<(usize, u32)>>,
 }
 
@@ -77,7 +75,7 @@ impl Trial {
         }
     }
 
-    /// Carries out what the layer does, and what that makes of the blocks below.
+    /// Carries out the effects of the layer, and the effects on the pushed blocks.
     fn collect(&mut self) {
         for effect in self.out.drain() {
             match effect {
@@ -101,8 +99,8 @@ impl Trial {
         }
     }
 
-    /// Something happens to the blocks below the layer. Where they answer at once, it is
-    /// with something that they keep.
+    /// Passes an event to the pushed blocks below the layer. If a read completes at once, the
+    /// blocks must hold its data.
     fn below(
         &mut self,
         event: impl FnOnce(&mut PushedBlocks, Time, &mut Cx<'_>),
@@ -208,7 +206,7 @@ impl Trial {
         self.collect();
     }
 
-    /// Lets everything happen until `until`.
+    /// Handles all events until `until`.
     fn run(&mut self, until: Time) {
         loop {
             let ends = self
@@ -255,7 +253,7 @@ impl Trial {
         self.run(self.now + Duration::from_millis(ms));
     }
 
-    /// Storage asks for what is dirty: of an extent, or any.
+    /// Sends a PULL: storage asks for dirty data of an extent, or for any.
     fn pull(&mut self, extent: Option<Extent>, sectors: u64) {
         let notice = Notice::new(Signal::Pull {
             extent,
@@ -267,7 +265,7 @@ impl Trial {
         );
     }
 
-    /// Storage offers what it has.
+    /// Sends a PUSH: storage offers blocks.
     fn push(&mut self, start: u64, sectors: u64) {
         let notice = Notice::new(Signal::Push(Extent::new(start, sectors)));
         self.below(
@@ -276,7 +274,7 @@ impl Trial {
         );
     }
 
-    /// What the pushed blocks have counted.
+    /// Returns a counter of the pushed blocks.
     fn reading(&self, name: &str) -> f64 {
         let mut counters = Counters::default();
         self.pushed.count(self.now, &mut counters);
@@ -463,7 +461,7 @@ fn what_is_written_for_a_pull_goes_on_down_and_is_behind_what_was_there_before()
         (trial.took_us(0), writes(&trial)),
         (Some(0), vec![Extent::new(80, 16)])
     );
-    // One page of it again, which is still being written.
+    // Writes one of the two pages again while the first write of it is in flight.
     trial.submit_with(2, Operation::Write, 88, 8, pulled);
     assert_eq!((trial.took_us(2), trial.issued.len()), (Some(0), 1));
     trial.pass(100);
@@ -518,7 +516,7 @@ fn a_write_makes_what_was_pushed_invalid_and_is_not_fetched_over() {
         .map(|request| request.extent)
         .collect();
     assert_eq!(fetched, [Extent::new(320, 80), Extent::new(408, 72)]);
-    // What is written while it is being fetched is not kept.
+    // A block that is written during its fetch is not kept.
     trial.submit(2, Operation::Write, 328, 8, true);
     trial.pass(10);
     trial.submit(3, Operation::Read, 320, 16, false);
@@ -559,10 +557,9 @@ fn operation() -> impl Strategy<Value = Operation> {
 }
 
 proptest! {
-    /// Whatever the cache and the device do, and storage pulls and pushes: what was pushed is
-    /// never older than what is on the device; each request is answered once, its
-    /// parts add up, and a flush ends when all that was acknowledged before it is on
-    /// the device.
+    /// Holds for any behaviour of cache and device, with PULL and PUSH from storage. A pushed block
+    /// is never older than the data on the device. Each request completes once, and its parts add
+    /// up. A flush completes when all data acknowledged before it are on the device.
     #[test]
     fn each_request_is_answered_once_and_a_flush_keeps_its_word(
         steps in prop::collection::vec((operation(), 0u64..3190, 1u64..60, prop::bool::weighted(0.2), 0u64..4000, pulled(), pushed()), 1..80),
@@ -587,7 +584,7 @@ proptest! {
             if let Some((start, sectors)) = pushed {
                 trial.push(start, sectors);
             }
-            // A flush that is over by then has kept its word.
+            // A flush that has completed by then must have kept its promise.
             check(&trial, &mut flushed)?;
             let until = trial.now + Duration::from_micros(gap_us);
             trial.run(until);
@@ -607,7 +604,7 @@ proptest! {
     }
 }
 
-/// Of each flush that has ended: what had been acknowledged when it came is there.
+/// Checks each completed flush: all data acknowledged when the flush came must be on the device.
 fn check(trial: &Trial, flushed: &mut BTreeMap<u64, Vec<u32>>) -> Result<(), TestCaseError> {
     let ended: Vec<u64> = trial
         .done

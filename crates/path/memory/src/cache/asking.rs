@@ -1,5 +1,5 @@
-//! What others ask of the cache: objects that end, pages that are no longer wanted,
-//! and storage that pushes and pulls.
+//! Requests from outside programs: the end of objects, unwanted pages, and PUSH and PULL of
+//! storage.
 
 use super::Cache;
 use crate::desk::Bounds;
@@ -11,18 +11,18 @@ use crate::run::Run;
 use fullstroke_contract::Object;
 use fullstroke_units::Time;
 
-/// How pages come that storage pushes.
+/// Source of the data of a PUSH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// What they hold comes with the push.
+    /// The data come with the PUSH.
     Here,
-    /// They are to be read.
+    /// The data must be read.
     ToRead,
 }
 
 impl Cache {
-    /// The pages of an object from `from` on are no longer wanted, dirty or not: it
-    /// is truncated or deleted. Those under I/O go when it has ended.
+    /// Discards the pages of an object from `from` on, dirty or not, because the object is
+    /// truncated or deleted. Pages under I/O leave at the end of their I/O.
     pub fn discard(&mut self, now: Time, object: Object, from: u64, out: &mut Out) {
         self.discard_run(now, Run::new(object, from, u64::MAX - from), out);
         if from == 0 {
@@ -30,7 +30,7 @@ impl Cache {
         }
     }
 
-    /// The same of a run: pages of metadata that are metadata no more (`bforget`).
+    /// Discards the pages of a run: pages of metadata that are metadata no more (`bforget`).
     pub fn discard_run(&mut self, now: Time, run: Run, out: &mut Out) {
         self.each(run, !0, |cache, slot| {
             if cache.pages.get(slot).is(flag::BUSY) {
@@ -46,8 +46,8 @@ impl Cache {
         self.settle(now, out);
     }
 
-    /// Drops those of a run's pages that are clean and not under I/O
-    /// (`invalidate_mapping_pages`); answers how many.
+    /// Drops the clean pages of a run outside I/O (`invalidate_mapping_pages`). Returns the number
+    /// of pages.
     pub fn invalidate(&mut self, run: Run) -> u64 {
         let before = self.pages.held().pages;
         self.each(run, !0, |cache, slot| {
@@ -58,8 +58,8 @@ impl Cache {
         before - self.pages.held().pages
     }
 
-    /// PUSH: storage says that pages are worth having. Those that are not held come,
-    /// as far as there is room, to such a place; answers how many.
+    /// Handles a PUSH: storage recommends pages. Missing pages come to `place`, as far as there is
+    /// room. Returns the number of new pages.
     pub fn push(
         &mut self,
         now: Time,
@@ -103,7 +103,7 @@ impl Cache {
         pushed
     }
 
-    /// What is dirty, object by object, in ascending order.
+    /// Returns the dirty runs, object by object, in ascending order.
     pub fn dirty_runs(&self) -> Vec<Run> {
         let (mut runs, mut from) = (Vec::new(), Some(Object(0)));
         while let Some(object) = from.and_then(|object| self.pages.dirty_object_from(object)) {
@@ -118,8 +118,7 @@ impl Cache {
         runs
     }
 
-    /// PULL of addresses: writes those of a run's pages that are dirty; answers how
-    /// many.
+    /// Handles a PULL of addresses: writes the dirty pages of a run. Returns the number of pages.
     pub fn pull(&mut self, now: Time, run: Run, out: &mut Out) -> u64 {
         let (mut desk, _) = self.desk(now, out);
         let wrote = desk.write_run(
@@ -135,11 +134,13 @@ impl Cache {
         wrote.pages
     }
 
-    /// PULL of any: writes `pages` dirty pages, those of the object that has been
-    /// dirty longest first; answers how many there were.
+    /// Handles a PULL of any data: writes `pages` dirty pages, beginning with the object that has
+    /// been dirty longest. Returns the number written.
     pub fn pull_any(&mut self, now: Time, pages: u64, out: &mut Out) -> u64 {
         let mut left = pages;
         let (mut desk, _) = self.desk(now, out);
+        // Objects move from `Dirty` to `Io` and then to `More`, so the oldest are in the first two
+        // lists.
         for queue in [Queue::Io, Queue::More, Queue::Dirty] {
             while left > 0
                 && let Some((object, _)) = desk.oldest(queue)
@@ -152,7 +153,7 @@ impl Cache {
                 let wrote = desk.write_object(object, bounds).pages;
                 desk.settle(object);
                 left -= wrote;
-                // What is left of it is being written already, or has no place.
+                // The rest of the object is being written already, or finds no place in the queue.
                 if desk.is_dirty(object) {
                     break;
                 }

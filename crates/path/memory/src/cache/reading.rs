@@ -1,4 +1,4 @@
-//! Reads: look-up page by page, read-ahead, and what is waited for.
+//! Reads: look-up page by page, read-ahead, and waits.
 
 use super::room::SHORTAGE_WAIT;
 use super::waiting::{Kind, Operation, Wait};
@@ -11,7 +11,7 @@ use crate::run::Run;
 use fullstroke_units::Time;
 
 impl Cache {
-    /// Reads bytes of an open file; what lies behind its end is not read.
+    /// Reads bytes of an open file. Bytes after the end of the file are not read.
     pub fn read(
         &mut self,
         now: Time,
@@ -46,7 +46,7 @@ impl Cache {
         self.begin(now, operation, out)
     }
 
-    /// Reads pages without read-ahead, as blocks of metadata are read.
+    /// Reads pages without read-ahead, such as blocks of metadata.
     pub fn read_run(&mut self, now: Time, run: Run, ticket: Ticket, out: &mut Out) -> Answer {
         self.begin(now, Operation::new(ticket, Kind::Read, run), out)
     }
@@ -84,8 +84,8 @@ impl Cache {
         true
     }
 
-    /// What there is at the page that a read is at, and up to which page it is the
-    /// same.
+    /// Returns the state of the page at the position of a read, and the end of the pages in the
+    /// same state.
     fn look(&self, read: &Operation, slot: Option<u32>) -> (Found, u64) {
         let Some(slot) = slot else {
             return (Found::Absent, read.next + 1);
@@ -111,7 +111,7 @@ impl Cache {
         let Some(file) = read.file else { return };
         if let (Found::Marked, Some(slot)) = (found, slot) {
             self.pages.set_mark(slot, None);
-            // page_cache_async_readahead leaves pages alone that are written back.
+            // page_cache_async_readahead does nothing at a page under write-back.
             if self.pages.get(slot).is(flag::WRITING) {
                 return;
             }
@@ -140,8 +140,8 @@ impl Cache {
         }
     }
 
-    /// Has the pages of a window read that are not held, up to the end of the
-    /// object, or as far as there is room.
+    /// Reads the missing pages of a window, up to the end of the object, or as far as there is
+    /// room.
     fn open_window(&mut self, now: Time, read: &Operation, window: Window, out: &mut Out) {
         let end = (window.first + window.pages).min(read.size);
         let mut at = window.first;
@@ -179,9 +179,9 @@ impl Cache {
         }
     }
 
-    /// Has pages read that are not held, as far as there is room; answers how many.
+    /// Reads missing pages, as far as there is room. Returns the number of pages.
     fn fetch(&mut self, now: Time, read: &Operation, run: Run, out: &mut Out) -> u64 {
-        // Those that the read wants itself, and those that are read beside.
+        // The run has pages that the read has requested, and then pages of read-ahead.
         let asked = Run {
             pages: read.end.clamp(run.first, run.end()) - run.first,
             ..run
@@ -213,8 +213,8 @@ impl Cache {
         came
     }
 
-    /// Has the page read that a read is at, or without read-ahead all that it still
-    /// wants in one piece.
+    /// Reads the page at the position of the read. Without read-ahead, reads the whole rest in one
+    /// piece.
     fn fetch_alone(&mut self, now: Time, read: &Operation, out: &mut Out) -> u64 {
         let end = if read.file.is_some() {
             read.next + 1
@@ -230,7 +230,7 @@ impl Cache {
         )
     }
 
-    /// The page is being read, or goes as soon as its I/O has ended.
+    /// Waits for the I/O of a page: a read, or the write after which the page is dropped.
     fn wait_for(&mut self, read: &mut Operation, slot: u32) {
         let stretch = *self.pages.get(slot);
         if !stretch.is(flag::READING) {
@@ -238,7 +238,7 @@ impl Cache {
             return;
         }
         if stretch.is(flag::AHEAD) {
-            // It was read ahead, but not early enough.
+            // The page was read ahead, but not early enough.
             let to = stretch.end().min(read.end);
             let slot = self.pages.cut(slot, read.next, to);
             self.pages.change(slot, 0, flag::AHEAD);
@@ -249,7 +249,7 @@ impl Cache {
         read.wait = Wait::Page(read.next);
     }
 
-    /// The read has got the pages from where it is up to `to`.
+    /// Uses the pages from the position of the read up to `to`.
     fn use_pages(&mut self, read: &Operation, slot: u32, to: u64) {
         debug_assert!(
             !self.pages.get(slot).is(flag::READING),
@@ -262,7 +262,8 @@ impl Cache {
         if !fresh && self.replacement.indifferent(&stretch) {
             return;
         }
-        // A read that goes on in the page that the last one ended in is no new use.
+        // A read that continues in the last page of the previous read is not a new use of this
+        // page.
         let again = read.next == read.first
             && !stretch.is(flag::FRESH)
             && read
@@ -277,8 +278,7 @@ impl Cache {
         }
     }
 
-    /// Remembers what the use of the first pages of a stretch, of which some are
-    /// left, has made of them.
+    /// Remembers the effect of the use of the first pages of a stretch, if some pages are left.
     fn note_streak(&mut self, stretch: Stretch, rest: bool, to: u64) {
         self.streak = None;
         if rest && let Some(into) = self.pages.look(stretch.object, to - 1) {
@@ -291,9 +291,9 @@ impl Cache {
         }
     }
 
-    /// Reads in order use stretches piece by piece. Where what is used now is like
-    /// what was used last, and was used for the same, it becomes part of the same,
-    /// without being cut off first.
+    /// Uses pages without a cut of their stretch. Sequential reads use stretches piece by piece. If
+    /// the pages have the state of the previous piece before its use, they join the stretch of that
+    /// piece.
     fn use_more(&mut self, slot: u32, from: u64, to: u64) -> bool {
         let Some(streak) = self.streak else {
             return false;
@@ -320,7 +320,7 @@ impl Cache {
         true
     }
 
-    /// All pages of a stretch are used.
+    /// Uses all pages of a stretch.
     pub(super) fn used(&mut self, slot: u32) {
         let stretch = *self.pages.get(slot);
         if stretch.is(flag::UNUSED) {
@@ -341,8 +341,8 @@ impl Cache {
     }
 }
 
-/// What the last use of the first pages of a stretch made of them: flags and list
-/// before and after, and the stretch that they are part of.
+/// Effect of the last use of the first pages of a stretch: flags and list before and after, and the
+/// stretch that the pages became part of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Streak {
     was: (u16, u8),
@@ -350,8 +350,8 @@ pub(super) struct Streak {
     became: (u16, u8),
 }
 
-/// Whether read-ahead wants to know: of a page that is absent or being read once,
-/// of the mark, and where it said.
+/// True if read-ahead must be asked: once at a page that is absent or being read, at the mark, and
+/// at the page of the last answer.
 fn asks(read: &Operation, found: Found) -> bool {
     let again = match found {
         Found::Marked => return read.file.is_some(),

@@ -1,4 +1,4 @@
-//! Room for pages: who goes for them, and what is done where nobody can.
+//! Room for pages: eviction, and the case without evictable pages.
 
 use super::Cache;
 use crate::out::{Out, Why};
@@ -7,15 +7,15 @@ use crate::replacement::Place;
 use crate::run::Run;
 use fullstroke_units::{Duration, Time};
 
-/// `SWAP_CLUSTER_MAX`: so many pages that cannot go are looked at for those that are
-/// wanted, at least, before their seeker waits.
+/// `SWAP_CLUSTER_MAX`: smallest number of pages set aside before the operation waits.
 const CLUSTER: u64 = 32;
-/// `congestion_wait(WRITE, HZ/10)`, `reclaim_throttle`: how long it waits at most.
+/// Longest wait for memory: `congestion_wait(WRITE, HZ/10)`, `reclaim_throttle`.
 pub(super) const SHORTAGE_WAIT: Duration = Duration::from_millis(100);
 
 impl Cache {
-    /// Makes room for `wanted` pages, and answers for how many of them there is.
+    /// Makes room for `wanted` pages. Returns the number of pages with room.
     pub(super) fn make_room(&mut self, now: Time, wanted: u64, out: &mut Out) -> u64 {
+        // The time comes first, because `lru2` chooses its victims from statistics of this time.
         self.replacement.at(now, &self.pages);
         let mut aside = 0;
         loop {
@@ -53,8 +53,8 @@ impl Cache {
         }
     }
 
-    /// Lets a page go that was chosen before and can go now: the oldest such, which
-    /// have come to the old end of the list.
+    /// Evicts pages from the list of pages set aside. `turn_aside` has moved the evictable ones to
+    /// the old end of the list. Returns false if there are none.
     fn evict_aside(&mut self, most: u64) -> bool {
         let Some(slot) = self.pages.oldest(ASIDE) else {
             return false;
@@ -74,7 +74,7 @@ impl Cache {
         true
     }
 
-    /// A victim, in no list, goes.
+    /// Evicts a victim. The victim must be in no list.
     fn evict(&mut self, slot: u32) {
         debug_assert!(
             !self.pages.get(slot).is(flag::DIRTY | flag::BUSY),
@@ -95,8 +95,8 @@ impl Cache {
         }
     }
 
-    /// A victim that is dirty or under I/O: it goes when it can (`PG_reclaim`,
-    /// `rotate_reclaimable_page`), and may be written for that.
+    /// Sets aside a dirty victim, or one under I/O. The page leaves as soon as possible
+    /// (`PG_reclaim`, `rotate_reclaimable_page`), and may be written for this purpose.
     fn set_aside(&mut self, now: Time, slot: u32, out: &mut Out) {
         self.pages.push_newest(ASIDE, slot);
         let victim = *self.pages.get(slot);
@@ -117,9 +117,8 @@ impl Cache {
         }
     }
 
-    /// Pages that were set aside and are clean go to the old end of their list, so
-    /// that they go first; those that the device's queue had no place for are
-    /// written. Called as their I/O ends.
+    /// Moves clean pages among those set aside to the old end of their list, to be evicted first.
+    /// Then writes dirty ones left over from a full queue. Called at the end of an I/O.
     pub(super) fn turn_aside(&mut self, now: Time, run: Run, out: &mut Out) {
         let mut at = run.first;
         while at < run.end()
@@ -138,8 +137,8 @@ impl Cache {
         self.write_aside(now, out);
     }
 
-    /// Whoever waits for memory has the dirty pages that were set aside written, as
-    /// far as the device's queue has places.
+    /// Writes the dirty pages set aside, as far as the device's queue has places. Does so only
+    /// while an operation waits for memory.
     pub(super) fn write_aside(&mut self, now: Time, out: &mut Out) {
         if self.wanted() == 0 {
             return;
@@ -167,8 +166,8 @@ impl Cache {
         }
     }
 
-    /// Brings pages that are not held into memory, with such flags, as many of the
-    /// run's as there is room for. Answers how many.
+    /// Brings missing pages into memory, with these flags, as far as there is room. Returns the
+    /// number of pages.
     pub(super) fn admit(
         &mut self,
         now: Time,

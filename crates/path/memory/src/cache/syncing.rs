@@ -1,4 +1,4 @@
-//! fsync, sync and O_DIRECT: what is dirty is written, and waited for.
+//! fsync, sync and O_DIRECT: write dirty pages and wait for them.
 
 use super::Cache;
 use super::waiting::{Kind, Operation, Wait};
@@ -10,8 +10,8 @@ use fullstroke_contract::Object;
 use fullstroke_units::Time;
 
 impl Cache {
-    /// Writes what is dirty of an object, and ends when it is on the device: what
-    /// was dirty when it was called, and may be more (`filemap_write_and_wait`).
+    /// Writes the dirty pages of an object and waits until they are on the device. These are all
+    /// pages dirty at the call, and perhaps more (`filemap_write_and_wait`).
     pub fn fsync(&mut self, now: Time, object: Object, ticket: Ticket, out: &mut Out) -> Answer {
         self.begin(
             now,
@@ -20,7 +20,7 @@ impl Cache {
         )
     }
 
-    /// The same of all objects, in the order of their numbers.
+    /// Writes the dirty pages of all objects in the order of their numbers, and waits.
     pub fn sync(&mut self, now: Time, ticket: Ticket, out: &mut Out) -> Answer {
         self.begin(
             now,
@@ -29,10 +29,10 @@ impl Cache {
         )
     }
 
-    /// What O_DIRECT needs before the device is read or written beside the cache:
-    /// what is dirty of the run is written first, and for a write the run is
-    /// dropped (`generic_file_direct_write`). After a write,
-    /// [`invalidate`](Cache::invalidate) drops what has been read in the meantime.
+    /// Prepares O_DIRECT, which reads or writes the device beside the cache. First writes the dirty
+    /// pages of the run. For a write, then drops the run (`generic_file_direct_write`). After the
+    /// write the caller must call [`invalidate`](Cache::invalidate), because pages read during the
+    /// write may hold old data.
     pub fn direct(
         &mut self,
         now: Time,
@@ -67,7 +67,7 @@ impl Cache {
         true
     }
 
-    /// `write_cache_pages` for integrity: upwards; what is being written and dirty
+    /// `write_cache_pages` for integrity: writes upwards. A page that is under write-back and dirty
     /// again is waited for and written once more.
     fn write_all(&mut self, now: Time, sync: &mut Operation, out: &mut Out) -> bool {
         loop {
@@ -111,7 +111,7 @@ impl Cache {
         }
     }
 
-    /// For a sync of all, the next object that has dirty pages.
+    /// Moves a sync of all objects to the next object with dirty pages.
     fn next_object(&self, sync: &mut Operation) -> bool {
         if sync.kind != Kind::SyncAll {
             return false;
@@ -128,7 +128,7 @@ impl Cache {
         }
     }
 
-    /// `filemap_fdatawait`: upwards, each page that is being written.
+    /// Waits for each page under write-back, upwards: `filemap_fdatawait`.
     fn wait_for_all(&mut self, sync: &mut Operation) -> bool {
         loop {
             if let Some(slot) = self.pages.writing_from(sync.object, sync.next)

@@ -1,5 +1,5 @@
-//! Every policy with every other, under random operations and a device that answers
-//! in any order: the books are kept after each call.
+//! All combinations of policies, under random operations and a device that completes in any order.
+//! Invariants are checked after each call.
 
 #![allow(
     clippy::too_many_lines,
@@ -24,11 +24,11 @@ const OBJECTS: u32 = 4;
 /// The flags of each page.
 type State = BTreeMap<(u32, u64), u16>;
 
-/// What the call was that is over, as far as the books allow more after it.
+/// Kind of the last call, because some calls allow a temporary surplus.
 #[derive(Clone, Copy, PartialEq)]
 enum Called {
     Plain,
-    /// I/O of a run has ended, or the run was discarded.
+    /// The I/O of a run has ended, or the run was discarded.
     Ended(Run),
 }
 
@@ -43,9 +43,9 @@ struct World {
     before: State,
     waiting: Vec<Ticket>,
     next_ticket: u64,
-    /// What has happened, for comparing two runs.
+    /// Log of all events, for the comparison of two runs.
     log: Vec<String>,
-    /// Whether reads in order begin anew with each call.
+    /// True if sequential reads begin anew with each call.
     plain: bool,
 }
 
@@ -108,7 +108,7 @@ impl World {
         state
     }
 
-    /// After each call.
+    /// Checks the invariants after a call.
     fn check(&mut self, called: Called) {
         let state = self.state();
         let (before, out) = (
@@ -218,7 +218,7 @@ impl World {
         Access::new(at * 700, bytes, self.sizes[file % OBJECTS as usize])
     }
 
-    /// One of the I/Os that are under way ends, or its first pages do.
+    /// Completes one of the I/Os in flight, or its first pages.
     fn complete(&mut self, which: u64, part: u64) {
         let all = self.reads.len() + self.writes.len();
         if all == 0 {
@@ -335,7 +335,7 @@ impl World {
         }
     }
 
-    /// Until nobody waits and nothing is under way.
+    /// Runs until no operation waits and no I/O is in flight.
     fn drain(&mut self) {
         for _ in 0..100_000 {
             if self.reads.is_empty() && self.writes.is_empty() {
@@ -516,7 +516,7 @@ fn a_write_of_part_of_a_page_reads_it_first_where_the_file_has_more_of_it() {
     let (mut cache, mut out) = (cache(1000), Out::default());
     let file = cache.open(Object(1));
     let write = |offset: u64, bytes: u64| Access::new(offset, bytes, 10 * PAGE_BYTES);
-    // From the middle of page 0 to the middle of page 2: both ends are read.
+    // From the middle of page 0 to the middle of page 2: both end pages are read first.
     let access = write(2000, 2 * PAGE_BYTES);
     assert_eq!(
         cache.write(Time::ZERO, file, access, false, Ticket(1), &mut out),
@@ -528,7 +528,7 @@ fn a_write_of_part_of_a_page_reads_it_first_where_the_file_has_more_of_it() {
     cache.read_done(Time::ZERO, read.id, read.run, Status::Done, &mut out);
     assert_eq!(out.reads[0].run, Run::new(Object(1), 2, 1));
     assert_eq!(cache.gauges().dirty, 2);
-    // Behind the end of the file there is nothing to read.
+    // There is nothing to read after the end of the file.
     out.clear();
     let access = write(10 * PAGE_BYTES, 100);
     assert_eq!(
@@ -552,7 +552,7 @@ fn storage_pulls_what_is_dirty_and_pushes_what_is_absent() {
         cache.pull(Time::ZERO, Run::new(Object(1), 3, 100), &mut out),
         2
     );
-    // Object 2 has been dirty for longer.
+    // Object 2 has been dirty longer.
     assert_eq!(cache.pull_any(Time::ZERO, 7, &mut out), 7);
     let runs: Vec<Run> = out.writes.iter().map(|io| io.run).collect();
     assert_eq!(
@@ -592,8 +592,8 @@ fn a_file_read_in_order_costs_a_few_stretches_whatever_its_length() {
     assert!(cache.gauges().stretches < 10, "{:?}", cache.gauges());
 }
 
-/// A file is read in order while pages of another are written in between: which of
-/// both go when room is needed.
+/// Reads a file in order while pages of another are written in between. Returns the pages of both
+/// files that are kept when room is needed.
 fn kept_of_both(replacement: &str, plain: bool) -> Vec<bool> {
     let keys = MemoryKeys {
         replacement: Some(Policy::Name(replacement.to_owned())),

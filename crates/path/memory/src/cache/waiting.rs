@@ -1,4 +1,4 @@
-//! Operations that wait: what for, and how they go on.
+//! Waiting operations, and the conditions of their waits.
 
 use super::Cache;
 use crate::out::{Answer, Out, Ticket, Woken};
@@ -10,37 +10,37 @@ use crate::write_back::Dirtier;
 use fullstroke_contract::{Object, Status};
 use fullstroke_units::Time;
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Reads pages, with the read-ahead of its file if it has one.
     Read,
-    /// Writes pages; `durable` says that it ends when they are on the device.
+    /// Writes pages. With `durable`, the operation ends when the pages are on the device.
     Write { durable: bool },
-    /// Writes back what is dirty of a run, and waits for it.
+    /// Writes back the dirty pages of a run, and waits for them.
     Sync,
-    /// The same of all objects.
+    /// Writes back the dirty pages of all objects, and waits for them.
     SyncAll,
-    /// The same of a run, which is then dropped if `drop`.
+    /// Writes back the dirty pages of a run, and waits for them. Then drops the run if `drop`.
     Direct { drop: bool },
 }
 
-/// What it waits for.
+/// Condition of a waiting operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Nothing: it goes on.
+    /// No condition: the operation continues.
     Nothing,
-    /// That a page has been read.
+    /// The end of the read of a page.
     Page(u64),
-    /// That the write-back of a page has ended.
+    /// The end of the write-back of a page.
     Written(u64),
-    /// The time.
+    /// A time.
     Until(Time),
-    /// The end of congestion, until then at most.
+    /// The end of congestion, at most until a time.
     Congestion(Time),
     /// A place in the device's queue.
     Room,
-    /// Memory, looking again then at the latest.
+    /// Free memory, with a new attempt at a time at the latest.
     Memory(Time),
 }
 
@@ -53,19 +53,20 @@ impl Wait {
     }
 }
 
-/// What has happened that somebody may have waited for.
+/// Events for waiting operations.
 struct News {
     now: Time,
     /// Congestion has ended.
     cleared: bool,
     /// Something has become free or clean.
     freed: bool,
-    /// Runs of which the I/O has ended.
+    /// Runs whose I/O has ended.
     ended: Vec<Run>,
 }
 
 impl News {
-    /// `room`: the device's queue has a place, now; who goes on may take the last.
+    /// True if the operation may continue. `room` tells if the device's queue has a place now; the
+    /// operation before may have taken the last one.
     fn lets_go_on(&self, operation: &Operation, room: bool) -> bool {
         match operation.wait {
             Wait::Nothing => true,
@@ -81,13 +82,13 @@ impl News {
     }
 }
 
-/// What of all who wait has to be seen before any is looked at: most events
-/// concern none of them.
+/// Summary of the conditions of all waiting operations. The summary is checked first, because most
+/// events concern no operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alarm {
-    /// The first that waits for the time.
+    /// Earliest time among the waits.
     pub(super) until: Time,
-    /// Whether one waits for a place in the queue.
+    /// True if an operation waits for a place in the queue.
     room: bool,
 }
 
@@ -115,36 +116,35 @@ impl Alarm {
     }
 }
 
-/// An operation that goes on.
+/// An operation in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     pub ticket: Ticket,
     pub kind: Kind,
     pub file: Option<u32>,
     pub object: Object,
-    /// The bytes, for read-ahead and partial pages.
+    /// Byte range, for read-ahead and partial pages.
     pub offset: u64,
     pub bytes: u64,
-    /// The length of the object, in pages.
+    /// Length of the object: in pages for a read, in bytes for a write.
     pub size: u64,
-    /// The page that it began with, the one that it is at, and the one behind its
-    /// last.
+    /// First page, present page, and the page after the last.
     pub first: u64,
     pub next: u64,
     pub end: u64,
-    /// The page from which on read-ahead is asked again of pages that are held, and
-    /// the one behind that of which it was asked last.
+    /// Page from which read-ahead is asked again even at held pages, and the page after the last
+    /// question.
     pub again: u64,
     pub asked: u64,
-    /// Where windows end early.
+    /// Pages at which windows end early.
     pub cuts: Cuts,
-    /// Whether it waits for what it wrote back.
+    /// True if the operation waits for its own write-back.
     pub settling: bool,
-    /// Whether its writer is to be asked whether it may go on, and as whom.
+    /// True if the writer must ask for permission to continue, and the state of the writer.
     pub balancing: bool,
     pub dirtier: Dirtier,
     pub wait: Wait,
-    /// Since when it is made to wait for too many dirty pages.
+    /// Start of the present throttling.
     pub throttled: Option<Time>,
     pub status: Status,
 }
@@ -196,7 +196,7 @@ impl Cache {
         answer
     }
 
-    /// Lets it go on; answers whether it is over.
+    /// Continues an operation. Returns true if it has ended.
     fn proceed(&mut self, now: Time, operation: &mut Operation, out: &mut Out) -> bool {
         operation.wait = Wait::Nothing;
         let over = match operation.kind {
@@ -224,8 +224,8 @@ impl Cache {
         }
     }
 
-    /// Lets those go on that need not wait any more, in the order in which they
-    /// came. Answers whether any did.
+    /// Continues the waiting operations whose condition holds, in order of arrival. Returns true if
+    /// any continued.
     pub(super) fn resume(&mut self, now: Time, out: &mut Out) -> bool {
         let news = News {
             now,
@@ -271,7 +271,7 @@ impl Cache {
         any
     }
 
-    /// What the waiting wait for is looked up, and is not there.
+    /// Checks that every waiting operation waits with reason.
     #[cfg(test)]
     fn assert_nobody_waits_in_vain(&self, now: Time) {
         for &slot in &self.waiting {
@@ -291,7 +291,7 @@ impl Cache {
         }
     }
 
-    /// Pages could not be read or written: who waits for them is told.
+    /// Reports a failed read or write to the waiting operations.
     pub(super) fn fail(&mut self, run: Run, status: Status, out: &mut Out) {
         let mut at = 0;
         while at < self.waiting.len() {
@@ -313,7 +313,7 @@ impl Cache {
         }
     }
 
-    /// Pages that those who wait for memory still need.
+    /// Returns the number of pages wanted by operations waiting for memory.
     pub(super) fn wanted(&self) -> u64 {
         let waits = |operation: &Operation| matches!(operation.wait, Wait::Memory(_));
         let operations = self.waiting.iter().map(|&slot| &self.operations[slot]);

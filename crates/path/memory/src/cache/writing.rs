@@ -1,4 +1,4 @@
-//! Writes: pages become dirty, and whoever dirties them may be made to wait.
+//! Writes: pages become dirty, and writers may be throttled.
 
 use super::room::SHORTAGE_WAIT;
 use super::waiting::{Kind, Operation, Wait};
@@ -12,9 +12,9 @@ use fullstroke_contract::Object;
 use fullstroke_units::Time;
 
 impl Cache {
-    /// Writes bytes of an open file. A page that is written in part, and is not
-    /// held, is read first if it holds more of the file. With `durable` (O_SYNC) it
-    /// ends when what it wrote is on the device.
+    /// Writes bytes of an open file. If the write covers a part of a page that is not held, and the
+    /// rest holds data of the file, the page is read first. With `durable` (O_SYNC) the operation
+    /// ends when its pages are on the device.
     pub fn write(
         &mut self,
         now: Time,
@@ -48,8 +48,8 @@ impl Cache {
         self.begin(now, operation, out)
     }
 
-    /// Makes whole pages dirty, as blocks of metadata are; nobody is made to wait
-    /// but for memory.
+    /// Makes whole pages dirty, such as blocks of metadata. The write is not throttled, and waits
+    /// only for memory.
     pub fn write_run(&mut self, now: Time, run: Run, ticket: Ticket, out: &mut Out) -> Answer {
         let write = Operation::new(ticket, Kind::Write { durable: false }, run);
         let (offset, bytes) = (run.first * PAGE_BYTES, run.pages * PAGE_BYTES);
@@ -88,12 +88,12 @@ impl Cache {
         if write.kind != (Kind::Write { durable: true }) {
             return true;
         }
-        // generic_write_sync: fsync of what was written.
+        // generic_write_sync: fsync of the written pages.
         (write.kind, write.next, write.settling) = (Kind::Sync, write.first, false);
         self.go_on_syncing(now, write, out)
     }
 
-    /// Asks whether a writer may go on; answers no if it waits.
+    /// Asks if a writer may continue. Returns false if the writer waits.
     fn balance(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> bool {
         let (mut desk, write_back) = self.desk(now, out);
         let verdict = write_back.balance(&mut write.dirtier, &mut desk);
@@ -117,13 +117,13 @@ impl Cache {
 
     fn count_throttled(&mut self, now: Time, write: &mut Operation) {
         if let Some(since) = write.throttled.take() {
-            // Many wait at a time: their sum may exceed what can be counted.
+            // Many writers wait at a time, so the sum may exceed the largest duration.
             let throttled = now.since(since);
             self.counters.throttled = self.counters.throttled.saturating_add(throttled);
         }
     }
 
-    /// Writes the next pages that are alike, or answers no if it has to wait.
+    /// Writes the next pages of the same state. Returns false if the operation must wait.
     fn write_some(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> bool {
         let allowance = write
             .file
@@ -176,7 +176,7 @@ impl Cache {
         self.keep_aside_in_order(object, first);
     }
 
-    /// What was set aside, and is dirty, does not stand before what can go.
+    /// Moves a newly dirty page among those set aside behind the evictable ones.
     fn keep_aside_in_order(&mut self, object: Object, page: u64) {
         if let Some(slot) = self
             .pages
@@ -188,8 +188,8 @@ impl Cache {
         }
     }
 
-    /// Pages that are not held come, dirty, or the one that must be read first does.
-    /// Answers how many are written; none if it has to wait.
+    /// Adds missing pages: dirty pages, or one page to read first. Returns the number of pages
+    /// written; 0 if the operation must wait.
     fn write_new(&mut self, now: Time, write: &mut Operation, most: u64, out: &mut Out) -> u64 {
         if self.needs_filling(write, write.next) {
             return self.fill(now, write, out);
@@ -219,7 +219,7 @@ impl Cache {
         self.counters.shortages += 1;
     }
 
-    /// Whether a page holds bytes of the file that the write leaves as they are.
+    /// True if the page holds bytes of the file outside the write.
     fn needs_filling(&self, write: &Operation, page: u64) -> bool {
         let (from, to) = (page * PAGE_BYTES, (page + 1) * PAGE_BYTES);
         let end = write.offset + write.bytes;
@@ -228,7 +228,7 @@ impl Cache {
         before || behind
     }
 
-    /// Has the page read.
+    /// Reads a page for a partial write.
     fn fill(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> u64 {
         let run = Run::new(write.object, write.next, 1);
         if self.admit(now, run, flag::READING | flag::FRESH, Place::Written, out) == 0 {

@@ -1,15 +1,16 @@
-//! Where look-ups have ended: a table that is asked before the tree. What it says is
-//! a guess and is checked by whoever asks, so that nothing need be taken out of it.
+//! Results of earlier look-ups: a table read before the tree. An entry is a guess for the caller to
+//! check. So no entry need ever be removed.
 
 use super::NONE;
 use fullstroke_contract::Object;
 
-/// Entries of a table for few stretches.
+/// Size of the smallest table, as a power of two.
 const LEAST_BITS: u32 = 6;
 
-/// Two slots for each hash of a page, or none: as many hashes as there are stretches,
-/// within twice, so that its memory is in proportion to them. With one of twice as many
-/// hashes, a fifth of the pages would push each other out; so it is one in thirty.
+/// Two slots for each hash of a page; a slot may be empty. The number of hashes is at least that of
+/// the stretches and at most about twice that, so the memory is in proportion. A table with one
+/// slot and twice as many hashes would lose a fifth of the pages to collisions. With two slots the
+/// loss is one in thirty.
 #[derive(Clone, Debug)]
 pub(super) struct Hints {
     slots: Vec<u32>,
@@ -26,21 +27,21 @@ impl Default for Hints {
 }
 
 impl Hints {
-    /// Where the page may be: what was said last of its hash, and before that.
+    /// Returns the two candidates for a page: the latest entry of its hash, and the one before.
     #[inline]
     pub fn get(&self, object: Object, page: u64) -> [u32; 2] {
         let place = self.place(object, page);
         [self.slots[place], self.slots[place + 1]]
     }
 
-    /// Where the page is.
+    /// Records the slot of a page.
     #[inline]
     pub fn set(&mut self, object: Object, page: u64, slot: u32) {
         let place = self.place(object, page);
         self.slots[place + 1] = std::mem::replace(&mut self.slots[place], slot);
     }
 
-    /// There are so many stretches: the table grows, empty, once it is too small.
+    /// Grows a table too small for this number of stretches. The new table is empty.
     pub fn fit(&mut self, stretches: usize) {
         if 2 * stretches > self.slots.len() {
             self.bits += 1;
@@ -49,8 +50,8 @@ impl Hints {
         }
     }
 
-    /// Fibonacci hashing (Knuth, volume 3, section 6.4): pages at equal distances, as
-    /// those of files are, fall on places at about equal distances.
+    /// Fibonacci hashing (Knuth, volume 3, section 6.4): pages at equal distances, as in files,
+    /// fall on places at about equal distances.
     #[inline]
     fn place(&self, object: Object, page: u64) -> usize {
         let key = page.wrapping_add(u64::from(object.0) << 40);

@@ -1,40 +1,39 @@
-//! Slots by (object, page), sorted: a B+ tree whose nodes are used again and
-//! again, so that once it has grown to the most that it holds it allocates
-//! nothing.
+//! Slots by (object, page), sorted: a B+ tree with recycled nodes. At its largest size the tree
+//! allocates no further memory.
 
 use fullstroke_contract::Object;
 
-/// Entries of a node.
+/// Largest number of entries of a node.
 const FAN_OUT: usize = 32;
-/// A node with fewer is joined to its neighbour, if both fit into one.
+/// A node with fewer entries is joined to its neighbour, if both fit into one.
 const SPARSE: usize = FAN_OUT / 4;
-/// More levels than a tree of 2^32 entries has, even of sparse nodes.
+/// More levels than a tree of 2^32 entries has, even with sparse nodes.
 const LEVELS: usize = 24;
 const NONE: u32 = u32::MAX;
 
-/// Object and page as one number, in this order.
+/// Object and page as one number, sorted by object and then by page.
 pub(crate) type Key = u128;
 
-/// The key of a page.
+/// Returns the key of a page.
 #[inline]
 pub(crate) const fn key(object: Object, page: u64) -> Key {
     ((object.0 as u128) << 64) | page as u128
 }
 
-/// The object of a key.
+/// Returns the object of a key.
 #[inline]
 pub(crate) const fn object_of(key: Key) -> Object {
     Object((key >> 64) as u32)
 }
 
-/// The values of a leaf are slots, those of an inner node its children. The key
-/// of a child is not above any key below it; the first child's is not looked at.
+/// A node. The values of a leaf are slots, the values of an inner node are its children. The key of
+/// a child is a lower bound of all keys below it. The key of the first child is not used.
 #[derive(Clone, Debug)]
 struct Node {
     keys: [Key; FAN_OUT],
     values: [u32; FAN_OUT],
     len: usize,
-    /// The leaves beside a leaf.
+    /// Left and right neighbour of a leaf.
     left: u32,
     right: u32,
 }
@@ -71,7 +70,7 @@ impl Node {
     }
 }
 
-/// The way from the root to a leaf: nodes, and which child was taken.
+/// The path from the root to a leaf: the nodes, and the position of the child in each.
 #[derive(Clone, Copy)]
 struct Path {
     steps: [(u32, usize); LEVELS],
@@ -84,7 +83,7 @@ pub(crate) struct Index {
     nodes: Vec<Node>,
     free: Vec<u32>,
     root: u32,
-    /// Inner levels.
+    /// Number of inner levels.
     height: usize,
     len: usize,
 }
@@ -102,7 +101,7 @@ impl Default for Index {
 }
 
 impl Index {
-    /// The entry with the greatest key that is not above `key`.
+    /// Returns the entry with the greatest key not above `key`.
     #[inline]
     pub fn at_or_before(&self, key: Key) -> Option<(Key, u32)> {
         let node = &self.nodes[self.leaf(key) as usize];
@@ -116,7 +115,7 @@ impl Index {
         }
     }
 
-    /// The last entry whose key is not above `key`, and the first whose key is.
+    /// Returns the last entry with a key not above `key`, and the first with a key above.
     #[inline]
     pub fn around(&self, key: Key) -> (Option<u32>, Option<(Key, u32)>) {
         let node = &self.nodes[self.leaf(key) as usize];
@@ -138,7 +137,7 @@ impl Index {
         (before, after)
     }
 
-    /// The entry with the least key that is not below `key`.
+    /// Returns the entry with the least key not below `key`.
     #[inline]
     pub fn at_or_after(&self, key: Key) -> Option<(Key, u32)> {
         let node = &self.nodes[self.leaf(key) as usize];
@@ -153,7 +152,7 @@ impl Index {
         Some((node.keys[0], node.values[0]))
     }
 
-    /// Adds an entry; there is none of that key.
+    /// Adds an entry. The key must be new.
     pub fn insert(&mut self, key: Key, value: u32) {
         let (leaf, path) = self.descend(key);
         let at = self.nodes[leaf as usize]
@@ -167,10 +166,10 @@ impl Index {
         self.insert_into(leaf, at, key, value, &path, true);
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     ///
     /// # Panics
-    /// If there is none.
+    /// There is no such entry.
     pub fn remove(&mut self, key: Key) {
         let (leaf, path) = self.descend(key);
         let at = self.position(leaf, key);
@@ -179,14 +178,14 @@ impl Index {
         self.tidy(leaf, &path);
     }
 
-    /// Gives an entry a greater key, between its own and the next one's.
+    /// Gives an entry a greater key, between its own key and the next.
     ///
     /// # Panics
-    /// If there is no such entry.
+    /// There is no such entry.
     pub fn advance(&mut self, from: Key, to: Key) {
         debug_assert!(from < to, "keys of the levels above are bounds from below");
-        // The bound of what lies on the right may be below its keys: the new key must
-        // not reach it, or it would be looked for there.
+        // The bound of the subtree on the right may be less than its keys. The new key must stay
+        // below this bound. Otherwise a search would look for the key in that subtree.
         let (mut node, mut bound) = (self.root, Key::MAX);
         for _ in 0..self.height {
             let child = self.child(node, from);
@@ -204,13 +203,13 @@ impl Index {
         }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Nodes in use.
+    /// Returns the number of nodes in use.
     #[cfg(test)]
     fn nodes(&self) -> usize {
         self.nodes.len() - self.free.len()
@@ -250,7 +249,7 @@ impl Index {
         (node, path)
     }
 
-    /// `path` ends above `node`.
+    /// Adds an entry to `node`, and splits the node if it is full. `path` ends above `node`.
     fn insert_into(&mut self, node: u32, at: usize, key: Key, value: u32, path: &Path, leaf: bool) {
         if self.nodes[node as usize].len < FAN_OUT {
             self.nodes[node as usize].insert(at, key, value);
@@ -258,7 +257,8 @@ impl Index {
         }
         let right = self.split(node, at, leaf);
         let kept = self.nodes[node as usize].len;
-        // What is the first of the right node is not above the keys below it.
+        // The first key of the right node becomes its bound. This key is not above any key below
+        // it.
         if at > kept || (at == kept && self.nodes[right as usize].len == 0) {
             self.nodes[right as usize].insert(at - kept, key, value);
         } else {
@@ -278,9 +278,8 @@ impl Index {
         }
     }
 
-    /// Moves the upper half of a full node, or nothing where entries are added
-    /// behind its last, to a new node on its right: then trees that are filled in
-    /// order have full nodes.
+    /// Splits a full node. The upper half moves to a new node on the right. If the new entry comes
+    /// after the last, nothing moves, so that a tree filled in order has full nodes.
     fn split(&mut self, node: u32, at: usize, leaf: bool) -> u32 {
         let right = self.free.pop().unwrap_or_else(|| {
             self.nodes.push(Node::EMPTY);
@@ -307,7 +306,7 @@ impl Index {
         right
     }
 
-    /// A new root above the old one and what was split from it.
+    /// Adds a new root above the two halves of the old one.
     fn raise(&mut self, left: u32, right: u32, bound: Key) {
         let mut root = Node::EMPTY;
         root.insert(0, 0, left);
@@ -325,7 +324,7 @@ impl Index {
         self.height += 1;
     }
 
-    /// Joins a node that has become sparse to one beside it, and so on upwards.
+    /// Joins a sparse node to a neighbour, and continues upwards.
     fn tidy(&mut self, node: u32, path: &Path) {
         let mut node = node;
         for level in (0..path.len).rev() {
@@ -352,7 +351,7 @@ impl Index {
         }
     }
 
-    /// Takes out a node without entries.
+    /// Removes a node without entries.
     fn drop_child(&mut self, parent: u32, child: usize, leaf: bool) {
         let node = self.nodes[parent as usize].values[child];
         let Node { left, right, .. } = self.nodes[node as usize];
@@ -366,7 +365,7 @@ impl Index {
         self.nodes[parent as usize].remove(child);
     }
 
-    /// Makes one node of two neighbouring children, if they fit.
+    /// Joins two neighbouring children into one node, if they fit.
     fn join(&mut self, parent: u32, child: usize, leaves: bool) {
         let (left, right) = (
             self.nodes[parent as usize].values[child],
@@ -391,7 +390,8 @@ impl Index {
                 self.nodes[behind as usize].left = left;
             }
         } else if moved > 0 {
-            // Keys below a first child may lie below its key, but not below its parent's.
+            // The key of a first child is not a bound, because the keys below it may be less. The
+            // parent's bound replaces this key.
             left_node.keys[kept] = bound;
         }
         self.free.push(right);
@@ -448,7 +448,7 @@ mod tests {
                             model.insert(to, slot);
                         }
                     }
-                    // Whole ranges go, so that nodes empty.
+                    // Removes whole ranges, so that nodes become empty.
                     (7, _) => {
                         let to = at + Key::from(more * 20);
                         let gone: Vec<Key> = model.range(at..to).map(|(&key, _)| key).collect();

@@ -1,9 +1,9 @@
-//! Stretches against plain lists of pages.
+//! Comparison of stretches with plain lists of pages.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Each list as its pages, oldest first, with flags and marks.
+/// Each list as a list of pages, oldest first, with flags and marks.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Plain {
     lists: [Vec<(u64, u16)>; 2],
@@ -26,7 +26,7 @@ fn plain(pages: &Pages) -> Plain {
 
 const OBJECT: Object = Object(7);
 
-/// What is asked of addresses, from the plain lists.
+/// Compares the look-ups by address with the plain lists.
 fn addresses_agree(pages: &Pages, model: &Plain, at: u64) -> Result<(), TestCaseError> {
     let mut held: Vec<(u64, u16)> = model.lists.concat();
     held.sort_unstable();
@@ -38,7 +38,7 @@ fn addresses_agree(pages: &Pages, model: &Plain, at: u64) -> Result<(), TestCase
     );
     let hole = (at..at + 9).find(|&page| !is_held(page)).unwrap_or(at + 9);
     prop_assert_eq!(pages.next_hole(OBJECT, at, 9), hole);
-    // Asked again, around the same gap.
+    // Further look-ups around the same gap.
     for page in at.saturating_sub(3)..at + 3 {
         let next = held
             .iter()
@@ -72,8 +72,7 @@ fn addresses_agree(pages: &Pages, model: &Plain, at: u64) -> Result<(), TestCase
     Ok(())
 }
 
-/// One change of the pages `first..first + count` that are held, each on its own
-/// in the model.
+/// Changes the held pages among `first..first + count`; the model changes each page separately.
 fn change(
     pages: &mut Pages,
     model: &mut Plain,
@@ -146,7 +145,7 @@ proptest! {
                 4 => change(&mut pages, &mut model, first, count, (0, flag::WRITING | flag::DIRTY), None),
                 5 => change(&mut pages, &mut model, first, count, (0, 0), Some(list)),
                 _ => {
-                    // The oldest pages of a list go.
+                    // Evicts the oldest pages of a list.
                     let Some(slot) = pages.oldest(list) else { continue };
                     let stretch = *pages.get(slot);
                     let slot = pages.cut(slot, stretch.first, stretch.end().min(stretch.first + count));

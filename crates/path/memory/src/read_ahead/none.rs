@@ -1,5 +1,4 @@
-//! `none`: what a read asks for and does not find is read, in one piece, and
-//! nothing else.
+//! `none`: reads only the missing pages of a request, in one piece.
 
 use super::{Ask, Found, Plan, ReadAhead};
 use fullstroke_contract::ConfigError;

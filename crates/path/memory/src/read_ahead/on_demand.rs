@@ -1,10 +1,9 @@
-//! `on-demand`: Linux 2.6.23 to 2.6.30, `ondemand_readahead` of `mm/readahead.c`
-//! (Wu Fengguang). A file has one window: `start`, `size`, and the last
-//! `async_size` pages of it, the first of which is marked (`PG_readahead`): a
-//! reader that comes upon the mark opens the next window, one that misses a page
-//! opens a new one, if it reads in sequence.
+//! `on-demand`: Linux 2.6.23 to 2.6.30, `ondemand_readahead` of `mm/readahead.c` (Wu Fengguang). A
+//! file has one window with `start` and `size`. The first of the last `async_size` pages of the
+//! window has a mark (`PG_readahead`). A reader at the mark opens the next window. A sequential
+//! reader at a missing page opens a new window.
 //!
-//! Left out: congestion of the device's queue, which puts windows off.
+//! Left out: congestion of the device's queue, which delays windows.
 
 use super::{
     Ask, Found, Plan, ReadAhead, initial_size, next_size, pages_of, read_ahead_kb, state_of,
@@ -21,7 +20,7 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// The longest window in KiB; default 128. 0 turns read-ahead off.
+    /// Longest window in KiB; default 128. 0 turns read-ahead off.
     #[serde(default = "read_ahead_kb")]
     read_ahead_kb: u64,
 }
@@ -32,8 +31,8 @@ struct State {
     start: u64,
     size: u64,
     async_size: u64,
-    /// The page that the last read ended in (`prev_pos`); none yet: as if it had
-    /// ended just before the file.
+    /// Last page of the last read (`prev_pos`); none before the first read, as if a read had ended
+    /// just before the file.
     previous: Option<u64>,
 }
 
@@ -51,7 +50,7 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
 }
 
 impl State {
-    /// Whether the page is the one behind the last read's, or the same.
+    /// True if the page is the last page of the last read, or the one after.
     fn follows(&self, index: u64) -> bool {
         match self.previous {
             Some(previous) => index.wrapping_sub(previous) <= 1,
@@ -59,7 +58,7 @@ impl State {
         }
     }
 
-    /// Opens the window that the fields mean (`ra_submit`).
+    /// Opens the window of the fields (`ra_submit`).
     fn submit(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
         self.size = ask.clipped(self.start, self.size);
         self.async_size = self.async_size.min(self.size);
@@ -85,13 +84,13 @@ impl ReadAhead for OnDemand {
             state.start + state.size,
         ];
         if index != 0 && expected.contains(&index) {
-            // The expected call: the window is pushed forward and grows.
+            // The expected call: the window moves forward and grows.
             state.start += state.size;
             state.size = next_size(state.size, most);
             state.async_size = state.size;
         } else if marked {
-            // A mark without its window, as where several readers share a file: what
-            // is held behind it tells how large its window was.
+            // A mark without its window, for example if several readers share a file. The number of
+            // held pages after the mark tells the size of its window.
             let hole = ask.pages.next_hole(ask.object, index, most + 1);
             if hole - index > most {
                 return;
@@ -108,7 +107,7 @@ impl ReadAhead for OnDemand {
                 state.size
             };
         } else {
-            // A small read somewhere: as it is, and the window stays.
+            // A small read out of sequence: only its pages are read, and the window stays.
             plan.read(index, ask.wanted, None);
             return;
         }
@@ -116,7 +115,7 @@ impl ReadAhead for OnDemand {
     }
 
     fn ended(&mut self, file: u32, offset: u64, bytes: u64) {
-        // do_generic_mapping_read leaves the last page that it copied from.
+        // do_generic_mapping_read stores the last page from which it copied.
         state_of(&mut self.files, file).previous = Some((offset + bytes.max(1) - 1) / PAGE_BYTES);
     }
 }
@@ -127,7 +126,7 @@ mod tests {
 
     #[test]
     fn pages_in_sequence() {
-        // initial: 1 page <= 32 / 32, fourfold; 4 is not below 32 / 16: twofold.
+        // First window: 1 page <= 32 / 32, times four. Then 4 is not below 32 / 16: times two.
         let mut reader = Reader::new("on-demand", 1000);
         reader.reads((0..33).map(|page| (page, 1)));
         reader.expect(&[
@@ -141,7 +140,7 @@ mod tests {
 
     #[test]
     fn reads_of_64_kib_in_sequence() {
-        // 16 pages > 32 / 4: the longest window at once, 16 of its pages ahead.
+        // 16 pages > 32 / 4: the longest window at once, with 16 of its pages ahead.
         let mut reader = Reader::new("on-demand", 1000);
         reader.reads((0..4).map(|piece| (piece * 16, 16)));
         reader.expect(&[(0, 0, 32, 16), (16, 32, 32, 32), (32, 64, 32, 64)]);
@@ -149,7 +148,8 @@ mod tests {
 
     #[test]
     fn reads_longer_than_the_window() {
-        // 64 > 32: the window is its own mark's, which the reader comes upon at once.
+        // 64 > 32: the whole window is ahead, so the mark is at its first page. The reader meets
+        // the mark at once.
         let mut reader = Reader::new("on-demand", 1000);
         reader.reads([(100, 64)]);
         reader.expect(&[
@@ -180,9 +180,9 @@ mod tests {
         reader.expect(&[
             (0, 0, 4, 1),
             (2000, 2000, 1, 0),
-            // The state is still the first window's.
+            // The state is still that of the first window.
             (1, 4, 8, 4),
-            // 2001 is absent and the last read was of page 1: small and random.
+            // Page 2001 is absent, and the last read was of page 1: a small random read.
             (2001, 2001, 1, 0),
             (2002, 2002, 1, 0),
         ]);
@@ -192,7 +192,7 @@ mod tests {
     fn a_window_ends_at_the_end_of_the_file() {
         let mut reader = Reader::new("on-demand", 10);
         reader.reads((0..10).map(|page| (page, 1)));
-        // The window of 8 from page 4 is cut by the reader of pages, not by the rule.
+        // The reader of pages cuts the window of 8 from page 4, not the rule.
         reader.expect(&[(0, 0, 4, 1), (1, 4, 8, 4), (4, 12, 16, 12)]);
     }
 

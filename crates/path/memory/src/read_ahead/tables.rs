@@ -1,5 +1,5 @@
-//! A reader that finds each page as soon as it asks for it, to hold tables of
-//! expected windows against: what a read-ahead answers, in words of the table.
+//! A reader for tables of expected windows. Each requested page is there at once. The reader
+//! records the answers of a read-ahead policy in the form of the tables.
 
 use super::{Ask, Cuts, Found, Plan, REGISTRY, ReadAhead};
 use crate::pages::Pages;
@@ -8,16 +8,16 @@ use fullstroke_contract::Object;
 use fullstroke_contract::registry::{Keys, find};
 use serde_json::Value;
 
-/// At which page of a read a window is opened, its first page, its pages, and the
-/// page that is marked (0: none).
+/// An opened window: page of the read at the opening, first page, number of pages, and marked page
+/// (0: none).
 pub type Opened = (u64, u64, u64, u64);
 
-/// A file, and who reads it.
+/// A file and its reader.
 pub struct Reader {
     policy: Box<dyn ReadAhead>,
     pages: Pages,
     size: u64,
-    /// Cuts at all multiples.
+    /// Distance of the cuts: all multiples are cuts.
     every: Option<u64>,
     opened: Vec<Opened>,
 }
@@ -69,21 +69,22 @@ impl Reader {
         }
     }
 
-    /// Reads pages: first, how many.
+    /// Reads pages; each item is the first page and the number of pages.
     pub fn reads(&mut self, reads: impl IntoIterator<Item = (u64, u64)>) {
         for (first, count) in reads {
             self.policy
                 .begins(0, first * PAGE_BYTES, count * PAGE_BYTES);
             let mut again = first;
             for index in first..first + count {
-                // A page that was absent is there afterwards, and may be the marked one.
+                // A page that was absent is there after the first question, and may be the marked
+                // page.
                 while self.ask(index, first + count - index, &mut again) {}
             }
             self.policy.ended(0, first * PAGE_BYTES, count * PAGE_BYTES);
         }
     }
 
-    /// Whether there may be more to ask at this page.
+    /// Asks at a page. Returns true if there may be another question at this page.
     fn ask(&mut self, index: u64, wanted: u64, again: &mut u64) -> bool {
         let slot = self.pages.look(OBJECT, index);
         let found = match slot {
@@ -131,7 +132,7 @@ impl Reader {
         &self.opened
     }
 
-    /// Windows, in order.
+    /// Compares the windows with the table, in order.
     #[track_caller]
     pub fn expect(&self, table: &[Opened]) {
         assert_eq!(

@@ -1,11 +1,13 @@
 //! `today`: Linux 6.16 and later, `page_cache_sync_ra` and `page_cache_async_ra` of
-//! `mm/readahead.c`. As `on-demand`, and: a read from the first page always opens a
-//! window; a miss that is not in sequence looks back at what is held (context
-//! read-ahead, since 2.6.31); a read longer than the window may open one as long
-//! as a request to the device; windows ahead end where a large folio would.
+//! `mm/readahead.c`. As `on-demand`, with four differences:
 //!
-//! Left out: mapped files, `MADV_HUGEPAGE`, cgroups that are congested, the extra
-//! pages of folios that reach over the end of a window.
+//! - A read from the first page always opens a window.
+//! - A miss out of sequence looks at the held pages before it (context read-ahead, since 2.6.31).
+//! - A read longer than the window may open a window as long as a request to the device.
+//! - Windows ahead end where a large folio would end.
+//!
+//! Left out: mapped files, `MADV_HUGEPAGE`, congested cgroups, and the extra pages of folios that
+//! exceed the end of a window.
 
 use super::{
     Ask, Found, Plan, ReadAhead, initial_size, next_size, pages_of, read_ahead_kb, state_of,
@@ -22,15 +24,15 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// The longest window in KiB; default 128. 0 turns read-ahead off.
+    /// Longest window in KiB; default 128. 0 turns read-ahead off.
     #[serde(default = "read_ahead_kb")]
     read_ahead_kb: u64,
-    /// The longest request of the device in KiB, up to which a window grows for a
-    /// read that is longer than `read_ahead_kb`; default 1280.
+    /// Longest request of the device in KiB; default 1280. A window grows up to this length for a
+    /// read longer than `read_ahead_kb`.
     #[serde(default = "max_sectors_kb")]
     max_sectors_kb: u64,
-    /// Whether the file system has large folios, as ext4 and xfs do: windows ahead
-    /// then end at multiples of a power of two that grows; default true.
+    /// True if the file system has large folios, as ext4 and xfs do; default true. Windows ahead
+    /// then end at multiples of a growing power of two.
     #[serde(default = "yes")]
     large_folios: bool,
 }
@@ -53,9 +55,9 @@ struct State {
     start: u64,
     size: u64,
     async_size: u64,
-    /// The size of folios, as a power of two.
+    /// Size of folios, as a power of two.
     order: u32,
-    /// The byte behind the last read (`prev_pos`).
+    /// Byte after the last read (`prev_pos`).
     previous: Option<u64>,
 }
 
@@ -95,11 +97,12 @@ impl Today {
         }
     }
 
-    /// `page_cache_sync_ra`: a page is missing.
+    /// Handles a missing page: `page_cache_sync_ra`.
     fn missed(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
         let (index, wanted, most) = (ask.index, ask.wanted, self.most_for(ask.wanted));
         let state = state_of(&mut self.files, ask.file);
-        // prev_pos is behind the last byte: a page that is left out is in sequence too.
+        // prev_pos is the byte after the last one: a page after a gap of one page is in sequence
+        // too.
         let follows = state
             .previous
             .is_some_and(|byte| index.wrapping_sub(byte / PAGE_BYTES) <= 1);
@@ -117,7 +120,7 @@ impl Today {
                 plan.read(index, wanted, None);
                 return;
             }
-            // What is held from the first page on tells of a long stream.
+            // Pages held from the first page of the file on are the sign of a long stream.
             let twice = if held == index { 2 } else { 1 };
             state.start = index;
             state.size = (held * twice + wanted).min(most);
@@ -127,7 +130,7 @@ impl Today {
         self.submit(ask, plan);
     }
 
-    /// `page_cache_async_ra`: the mark.
+    /// Handles the mark: `page_cache_async_ra`.
     fn marked(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
         let (index, most) = (ask.index, self.most_for(ask.wanted));
         let state = state_of(&mut self.files, ask.file);
@@ -152,7 +155,7 @@ impl Today {
         self.submit(ask, plan);
     }
 
-    /// `page_cache_ra_order`.
+    /// Opens the window: `page_cache_ra_order`.
     fn submit(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
         let large_folios = self.large_folios;
         let state = state_of(&mut self.files, ask.file);
@@ -201,16 +204,16 @@ mod tests {
         reader.reads((0..97).map(|page| (page, 1)));
         reader.expect(&[
             (0, 0, 4, 1),
-            // Order 2: ends at a multiple of 4.
+            // Order 2: the window ends at a multiple of 4.
             (1, 4, 8, 4),
-            // 16 pages would end at 28: order 4, so at 16.
+            // 16 pages would end at 28. Order 4: the window ends at 16.
             (4, 12, 4, 12),
-            // 24 is no multiple of 16, but 16 is not behind the start.
+            // 24 is no multiple of 16. But 16 is not after the start, so the end stays.
             (12, 16, 8, 16),
-            // Order 5: 40 becomes 32.
+            // Order 5: the end at 40 becomes 32.
             (16, 24, 8, 24),
             (24, 32, 16, 32),
-            // 80 becomes 64.
+            // The end at 80 becomes 64.
             (32, 48, 16, 48),
             (48, 64, 32, 64),
             (64, 96, 32, 96),
@@ -241,9 +244,9 @@ mod tests {
 
     #[test]
     fn a_longer_read_may_open_a_window_as_long_as_a_request() {
-        // 64 pages <= 1280 KiB: as it is. 400 are more than the 320 of a request: a
-        // window of 320 whose second half is ahead; then windows no shorter than it,
-        // ending at multiples of 4 and, of what 80 pages allow, of 16.
+        // 64 pages <= 1280 KiB: the window has 64 pages. 400 pages exceed the 320 of a request, so
+        // the window has 320 pages, and its second half is ahead. The next windows are not shorter.
+        // They end at multiples of 4, and then of 16, the largest power of two that 80 pages allow.
         let mut reader = Reader::new("today", 2000);
         reader.reads([(100, 64), (800, 400)]);
         reader.expect(&[
@@ -263,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_page_that_is_left_out_is_in_sequence() {
-        // The last read ended behind page 500: 502 - 501 <= 1.
+        // The last read ended after page 500: 502 - 501 <= 1.
         let mut reader = Reader::new("today", 1000);
         reader.reads([(500, 1), (502, 1), (505, 1)]);
         reader.expect(&[(500, 500, 1, 0), (502, 502, 4, 503)]);
@@ -271,8 +274,8 @@ mod tests {
 
     #[test]
     fn a_miss_behind_pages_that_are_held_looks_back() {
-        // Three pages are held before 103, by reads that were not in sequence; the
-        // window is those and the one that is wanted.
+        // Three pages before 103 are held, from reads out of sequence. The window has these three
+        // and the requested page.
         let mut reader = Reader::new("today", 1000);
         reader.reads([(100, 3), (600, 1), (103, 1)]);
         reader.expect(&[(100, 100, 3, 0), (600, 600, 1, 0), (103, 103, 4, 106)]);
@@ -288,14 +291,14 @@ mod tests {
     #[test]
     fn two_readers_of_one_open_file_find_their_windows_by_the_marks() {
         let mut reader = Reader::new("today", 4000).holding(2000, 6);
-        // A window is opened from 2006 by looking back, and one from 0; then the mark
-        // of the first is come upon, whose state is gone.
+        // One window opens from 2006 by looking back, and one from 0. Then the reader meets the
+        // mark of the first window, whose state is gone.
         reader.reads([(2006, 1), (0, 1), (2012, 1)]);
         reader.expect(&[
             (2006, 2006, 7, 2012),
             (0, 0, 4, 1),
-            // The hole is 2013: 1 page, and the 1 that is wanted, times two; 2 < 32 / 16
-            // does not hold. Ends at a multiple of 4.
+            // The hole is 2013. The size is 1 page plus the 1 requested, times two, because 2 < 32
+            // / 16 is false. The window ends at a multiple of 4.
             (2012, 2013, 3, 2013),
         ]);
     }

@@ -1,9 +1,9 @@
-//! `two-window`: Linux 2.6.12 to 2.6.22, `page_cache_readahead` of
-//! `mm/readahead.c`. A file has a current window and one ahead of it; when the
-//! reader enters the one ahead, that becomes the current one and the next is
-//! opened. A read out of sequence turns it off until two reads follow each other.
+//! `two-window`: Linux 2.6.12 to 2.6.22, `page_cache_readahead` of `mm/readahead.c`. A file has a
+//! current window and one ahead. When the reader enters the window ahead, it becomes the current
+//! one, and the next window opens. A read out of sequence turns read-ahead off until two reads are
+//! in sequence again.
 //!
-//! Left out: congestion of the device's queue, which puts windows off.
+//! Left out: congestion of the device's queue, which delays windows.
 
 use super::{
     Ask, Found, Plan, ReadAhead, initial_size, next_size, pages_of, read_ahead_kb, state_of,
@@ -19,15 +19,14 @@ pub(super) const SUMMARY: &str = "Linux 2.6's up to 2.6.22: a current window and
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// The longest window in KiB; default 128. 0 turns read-ahead off.
+    /// Longest window in KiB; default 128. 0 turns read-ahead off.
     #[serde(default = "read_ahead_kb")]
     read_ahead_kb: u64,
 }
 
-/// `VM_MIN_READAHEAD`, 16 KiB: windows that are lost before they are used shrink no
-/// further.
+/// `VM_MIN_READAHEAD`, 16 KiB: the smallest window after pages were lost before their use.
 const LEAST: u64 = 4;
-/// `VM_MAX_CACHE_HIT`: so many pages in a row that need not be read turn it off.
+/// `VM_MAX_CACHE_HIT`: limit of held pages in a row; read-ahead is turned off there.
 const HITS_MOST: u64 = 256;
 
 /// `struct file_ra_state`.
@@ -37,12 +36,12 @@ struct State {
     size: u64,
     ahead_start: u64,
     ahead_size: u64,
-    /// The last page that was taken care of (`prev_page`); none: as if it were the
-    /// one before the file.
+    /// Last page handled by read-ahead (`prev_page`); none before the first read, as for a page
+    /// just before the file.
     previous: Option<u64>,
-    /// `RA_FLAG_MISS`: a page was lost before it was used.
+    /// `RA_FLAG_MISS`: a page was lost before its use.
     miss: bool,
-    /// `RA_FLAG_INCACHE`: the file is held anyway.
+    /// `RA_FLAG_INCACHE`: the file is in the cache anyway.
     in_cache: bool,
     hits: u64,
 }
@@ -69,8 +68,8 @@ impl State {
         };
     }
 
-    /// `blockable_page_cache_readahead` and `check_ra_success`: whether read-ahead
-    /// stays on. It counts pages in a row that were held already.
+    /// Opens a window: `blockable_page_cache_readahead` and `check_ra_success`. Counts the held
+    /// pages in a row. Returns true if read-ahead stays on.
     fn submit(&mut self, ask: &Ask<'_>, plan: &mut Plan, first: u64, pages: u64) -> bool {
         plan.read(first, pages, None);
         let within = pages.min(ask.size.saturating_sub(first));
@@ -87,7 +86,8 @@ impl State {
         false
     }
 
-    /// `get_next_ra_size`: shorter by two pages where pages were lost.
+    /// Returns the next window: `get_next_ra_size`. After lost pages the window shrinks by two
+    /// pages.
     fn next(&mut self, most: u64) -> u64 {
         if std::mem::take(&mut self.miss) {
             return self.size.saturating_sub(2).max(LEAST).min(most);
@@ -95,7 +95,7 @@ impl State {
         next_size(self.size, most)
     }
 
-    /// `make_ahead_window`.
+    /// Opens the window ahead: `make_ahead_window`.
     fn look_ahead(&mut self, ask: &Ask<'_>, plan: &mut Plan, most: u64, force: bool) -> bool {
         let size = self.next(most);
         self.ahead_start = self.start + self.size;
@@ -107,11 +107,10 @@ impl State {
         on
     }
 
-    /// `page_cache_readahead`; answers the page from which on it is to be asked
-    /// again.
+    /// Handles a read: `page_cache_readahead`. Returns the next page for a question.
     fn advance(&mut self, ask: &Ask<'_>, plan: &mut Plan, most: u64) -> u64 {
         let (mut index, mut wanted) = (ask.index, ask.wanted);
-        // A read that begins in the page that the last one ended in goes on behind it.
+        // A read that begins in the last page of the previous read counts from the next page.
         if self.previous == Some(index) {
             wanted -= 1;
             index += u64::from(wanted > 0);
@@ -142,11 +141,10 @@ impl State {
         last + 1
     }
 
-    /// The reads have been in sequence for a while: the part of
-    /// `page_cache_readahead` that moves the windows. Answers the last page that is
-    /// taken care of.
+    /// Moves the windows of reads in sequence: this part of `page_cache_readahead`. Returns the
+    /// last handled page.
     fn go_on(&mut self, ask: &Ask<'_>, plan: &mut Plan, most: u64, last: u64) -> u64 {
-        // What lies behind the window ahead is not taken care of.
+        // Pages after the window ahead are not handled yet.
         let within =
             |state: &State| last.min((state.ahead_start + state.ahead_size).saturating_sub(1));
         if self.ahead_start == 0 && !self.look_ahead(ask, plan, most, false) {
@@ -179,7 +177,7 @@ impl ReadAhead for TwoWindow {
             window.first <= ask.index && ask.index < window.first + window.pages
         };
         if ask.found == Found::Absent && !plan.windows().iter().any(read) {
-            // handle_ra_miss: it was read ahead, and lost.
+            // handle_ra_miss: the page was read ahead and lost.
             (state.miss, state.in_cache, state.hits) = (true, false, 0);
         }
     }
@@ -191,8 +189,8 @@ mod tests {
 
     #[test]
     fn pages_in_sequence() {
-        // 4 at once; the next read opens 8 ahead of them; then a window is opened as
-        // its predecessor is entered.
+        // 4 pages at once. The next read opens 8 pages ahead. Then each window opens when its
+        // predecessor is entered.
         let mut reader = Reader::new("two-window", 1000);
         reader.reads((0..30).map(|page| (page, 1)));
         reader.expect(&[
@@ -206,7 +204,7 @@ mod tests {
 
     #[test]
     fn reads_of_16_kib_in_sequence() {
-        // 4 pages <= 32 / 4: twofold.
+        // 4 pages <= 32 / 4: times two.
         let mut reader = Reader::new("two-window", 1000);
         reader.reads((0..6).map(|piece| (piece * 4, 4)));
         reader.expect(&[(0, 0, 8, 0), (4, 8, 16, 0), (8, 24, 32, 0)]);
@@ -216,7 +214,7 @@ mod tests {
     fn a_read_as_long_as_the_window_opens_the_one_ahead_at_once() {
         let mut reader = Reader::new("two-window", 1000);
         reader.reads([(0, 64)]);
-        // At page 32 the window ahead is entered, and its successor opened.
+        // At page 32 the reader enters the window ahead, and the next one opens.
         reader.expect(&[(0, 0, 32, 0), (0, 32, 32, 0), (32, 64, 32, 0)]);
     }
 
@@ -238,8 +236,8 @@ mod tests {
     fn a_file_that_is_held_is_read_ahead_no_more_after_256_pages() {
         let mut reader = Reader::new("two-window", 1000).holding(0, 400);
         reader.reads((0..401).map(|page| (page, 1)));
-        // 4 + 8 + 16 + 32 * 8 pages that were held turn it off; the miss at page 400
-        // turns it on again, and is read alone.
+        // 4 + 8 + 16 + 32 * 8 held pages turn read-ahead off. The miss at page 400 turns it on
+        // again and reads one page.
         let windows: Vec<u64> = reader.seen().iter().map(|window| window.2).collect();
         assert_eq!(windows[..4], [4, 8, 16, 32]);
         assert_eq!(windows.iter().sum::<u64>(), 4 + 8 + 16 + 32 * 8);

@@ -1,13 +1,16 @@
-//! `2.4`: Linux 2.4, `do_generic_file_read` and `generic_file_readahead` of
-//! `mm/filemap.c`. A file has the page behind the last that was read ahead
-//! (`f_raend`), the pages of that piece (`f_ralen`) and of all that counts as the
-//! window (`f_rawin`), and how many may be read ahead next (`f_ramax`). A page that
-//! must be waited for, outside the window, is read together with what follows it;
-//! one that is there, and lies in the last piece, has the next piece read while the
-//! reader goes on.
+//! `2.4`: Linux 2.4, `do_generic_file_read` and `generic_file_readahead` of `mm/filemap.c`. A file
+//! has four fields:
 //!
-//! A file's end is taken to be at the end of a page. Left out: `f_reada`, the
-//! unplugging of the device.
+//! - `f_raend`: the page after the last page read ahead
+//! - `f_ralen`: the number of pages of the last piece
+//! - `f_rawin`: the number of pages of the whole window
+//! - `f_ramax`: the largest number of pages of the next piece
+//!
+//! At a missing page outside the window, the reader waits, and the next pages are read too. At a
+//! held page in the last piece, the next piece is read while the reader continues.
+//!
+//! The end of a file is assumed at the end of a page. Left out: `f_reada`, the unplugging of the
+//! device.
 
 use super::{Ask, Found, Plan, ReadAhead, state_of};
 use crate::run::PAGE_BYTES;
@@ -22,11 +25,11 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// The most pages that are read ahead at a time, beside the one that is read
+    /// Largest number of pages read ahead at a time, beside the requested page
     /// (`vm.max-readahead`); default 31.
     #[serde(default = "max_readahead")]
     max_readahead: u64,
-    /// The fewest where reads are in sequence (`vm.min-readahead`); default 3.
+    /// Smallest number of pages read ahead for reads in sequence (`vm.min-readahead`); default 3.
     #[serde(default = "min_readahead")]
     min_readahead: u64,
 }
@@ -46,7 +49,7 @@ struct State {
     len: u64,
     window: u64,
     most: u64,
-    /// `reada_ok` of the read that goes on.
+    /// `reada_ok` of the present read.
     in_sequence: bool,
 }
 
@@ -74,8 +77,8 @@ pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
 }
 
 impl State {
-    /// The page is not there yet. It may lie in what was read ahead; if not, it is
-    /// the first of a new window.
+    /// Handles a missing page, or one being read. Inside the window only this page is read.
+    /// Outside, the page is the first of a new window.
     fn must_wait(&mut self, ask: &Ask<'_>, plan: &mut Plan, most: u64) {
         let index = ask.index;
         let absent = ask.found == Found::Absent;
@@ -89,8 +92,8 @@ impl State {
         self.len = 1;
         let ahead = self.ahead(ask, index, self.most);
         if ahead == 0 {
-            // "If we are not going to read ahead, set the read ahead context for this
-            // page only": and where there is nothing left to read, nothing is set.
+            // "If we are not going to read ahead, set the read ahead context for this page only".
+            // If the file has nothing left to read, nothing is set.
             if index >= ask.size || self.most == 0 {
                 self.end = index + self.len;
                 self.window += self.len;
@@ -103,7 +106,7 @@ impl State {
         self.done(index, ahead, most);
     }
 
-    /// The page is there: is it time for the next piece?
+    /// Handles a held page: reads the next piece if the page lies in the last one.
     fn is_there(&mut self, ask: &Ask<'_>, plan: &mut Plan, most: u64) {
         let index = ask.index;
         if !self.in_sequence
@@ -118,7 +121,7 @@ impl State {
         if last >= ask.size {
             return;
         }
-        // One page more than while waiting, so that pieces are of one length.
+        // One page more than in `must_wait`, so that all pieces have the same length.
         let ahead = self.ahead(ask, last, self.most + 1);
         self.window = self.len;
         self.len = 0;
@@ -128,7 +131,7 @@ impl State {
         self.done(last, ahead, most);
     }
 
-    /// How many pages behind `last` are read ahead.
+    /// Returns the number of pages to read ahead after `last`.
     fn ahead(&self, ask: &Ask<'_>, last: u64, most: u64) -> u64 {
         if most == 0 {
             return 0;
@@ -198,8 +201,8 @@ mod tests {
 
     #[test]
     fn pages_in_sequence() {
-        // needed = 1 + 1, at least 3 in sequence (a new file is): page 0 with 3. Then
-        // the mark is the last piece: at page 1, f_ramax + 1 = 7 from page 4; it
+        // needed = 1 + 1, but at least 3 in sequence (as a new file is): page 0 with 3 more. The
+        // last piece then acts as the mark: at page 1, f_ramax + 1 = 7 pages from page 4. f_ramax
         // doubles to 12, 24, 31.
         let mut reader = Reader::new("2.4", 1000);
         reader.reads((0..60).map(|page| (page, 1)));
@@ -215,7 +218,7 @@ mod tests {
 
     #[test]
     fn reads_of_16_kib_in_sequence() {
-        // needed = 4 + 1: page 0 with 5; at page 1 ten more and one.
+        // needed = 4 + 1: page 0 with 5 more; at page 1 ten more and one.
         let mut reader = Reader::new("2.4", 1000);
         reader.reads((0..8).map(|piece| (piece * 4, 4)));
         reader.expect(&[(0, 0, 6, 0), (1, 6, 11, 0), (6, 17, 21, 0), (17, 38, 32, 0)]);
@@ -223,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_page_at_random_brings_two_more() {
-        // needed = 4096 / 4096 + 1 = 2, without the minimum: out of sequence.
+        // needed = 4096 / 4096 + 1 = 2. The minimum does not apply out of sequence.
         let mut reader = Reader::new("2.4", 1000);
         reader.reads([(500, 1), (300, 1)]);
         reader.expect(&[(500, 500, 3, 0), (300, 300, 3, 0)]);

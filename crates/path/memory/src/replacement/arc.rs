@@ -1,7 +1,6 @@
-//! `arc`: Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache"
-//! (FAST 2003, figure 4). T1 has pages seen once, T2 those seen more often, B1 and
-//! B2 remember what has left them; a hit in B1 or B2 moves the target size `p` of
-//! T1.
+//! `arc`: Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache" (FAST 2003,
+//! figure 4). T1 has the pages seen once, T2 the pages seen more often. B1 and B2 remember the
+//! pages evicted from T1 and T2. A hit in B1 or B2 changes the target size `p` of T1.
 
 use super::ghosts::Ghosts;
 use super::{NoKeys, Place, Replacement, Site, put, renew, take_oldest};
@@ -24,7 +23,7 @@ struct Arc {
     /// The paper's p.
     target: u64,
     ghosts: Ghosts,
-    /// The page that is about to come, and the ghost list that it was in.
+    /// Page about to come, and its ghost list.
     coming: Option<(Object, u64, u8)>,
 }
 
@@ -39,7 +38,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, Co
 }
 
 impl Arc {
-    /// Cases II and III: p moves by the ratio of the ghost lists, in whole pages.
+    /// Cases II and III: changes p by the ratio of the ghost lists, in whole pages.
     fn adapt(&mut self, list: u8) {
         let (b1, b2) = (self.ghosts.pages_in(B1), self.ghosts.pages_in(B2));
         if list == B1 {
@@ -49,7 +48,7 @@ impl Arc {
         }
     }
 
-    /// Case IV's bounds: |T1| + |B1| ≤ c, and 2c for all four lists.
+    /// Limits of case IV: |T1| + |B1| ≤ c, and 2c for all four lists.
     fn trim(&mut self, pages: &Pages) {
         let (t1, t2) = (pages.pages_in(T1), pages.pages_in(T2));
         self.ghosts.trim(B1, self.limit.saturating_sub(t1));
@@ -88,12 +87,12 @@ impl Replacement for Arc {
     }
 
     fn used(&mut self, pages: &mut Pages, slot: u32, first: bool) {
-        // Case I. The use for which a page came is not one that it is seen again.
+        // Case I. The use for which a page came does not count as a second use.
         let list = pages.get(slot).list;
         let seen_once = first && super::home(pages.get(slot)) == T1;
         match list {
-            // Where it was put a moment ago it is the newest already, or read-ahead
-            // brought it and now is when it is seen.
+            // At the first use the page stays in T1. Usually it is the newest there already. A page
+            // of read-ahead becomes the newest now.
             _ if seen_once => renew(pages, slot, T1),
             _ => renew(pages, slot, T2),
         }

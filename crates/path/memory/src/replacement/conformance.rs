@@ -1,5 +1,5 @@
-//! What every policy is held to: its plain model, page by page, and that no page
-//! is lost or held twice.
+//! Tests of every policy: the policy agrees with its plain model, page by page, and no page is lost
+//! or held twice.
 
 use super::{Place, REGISTRY, Replacement, Site, arc, lru, lru2, s3fifo, two_q};
 use crate::pages::{Pages, flag};
@@ -10,14 +10,13 @@ use fullstroke_units::{Duration, Time};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// A policy in its plainest words: pages by number, one at a time.
+/// A plain model of a policy: pages by number, one at a time.
 pub trait Plain {
-    /// So many seconds have gone by.
+    /// Sets the time in seconds.
     fn at(&mut self, _second: u64) {}
-    /// A page that is not held comes; answers which one goes for it, if memory is
-    /// full.
+    /// Adds a missing page. Returns the evicted page if memory is full.
     fn come(&mut self, page: u64, full: bool) -> Option<u64>;
-    /// A page that is held is used, for the first time since it came if `first`.
+    /// Uses a held page. `first` is true for the first use since the page came.
     fn used(&mut self, page: u64, first: bool);
 }
 
@@ -51,7 +50,7 @@ fn model(name: &str, kernel: &'static str, limit: usize) -> Box<dyn Plain> {
     }
 }
 
-/// The pages, and the policy, without a cache around them.
+/// The pages and the policy, without a cache around them.
 struct Bench {
     pages: Pages,
     policy: Box<dyn Replacement>,
@@ -71,14 +70,14 @@ impl Bench {
         }
     }
 
-    /// The next second begins.
+    /// Begins the next second.
     fn tick(&mut self) {
         self.seconds += 1;
         self.policy
             .at(Time::ZERO + Duration::from_secs(self.seconds), &self.pages);
     }
 
-    /// As the cache does it: run by run.
+    /// Uses pages run by run, as the cache does.
     fn access(&mut self, first: u64, count: u64) {
         let (mut at, end) = (first, first + count);
         while at < end {
@@ -114,14 +113,13 @@ impl Bench {
             self.gone.extend(gone.first..gone.end());
             self.policy.evicted(&self.pages, &gone);
         }
-        // A flag that stands for "not used yet", here.
+        // In this test the flag stands for "not used yet".
         let slot = self.pages.add(Run::new(OBJECT, first, count), flag::PUSHED);
         self.policy.admitted(&mut self.pages, slot, Place::Usual);
     }
 }
 
-/// The same accesses to the model, page by page within each run that comes at
-/// once.
+/// Makes the same accesses to the model, page by page.
 fn follow(
     model: &mut dyn Plain,
     bench: &mut Bench,
@@ -183,7 +181,7 @@ proptest! {
         }
     }
 
-    /// What comes at once is as if it came page by page.
+    /// A run at once has the same effect as its pages one by one.
     #[test]
     fn runs_are_as_their_pages(accesses in accesses(), limit in 50u64..150) {
         for (name, keys, _) in cases() {
@@ -215,7 +213,8 @@ proptest! {
 fn every_policy_keeps_hot_pages_from_a_scan_but_lru() {
     for (name, keys, kernel) in cases() {
         let mut bench = Bench::new(build(name, &keys, 1000), 1000);
-        // A hot tenth is used again and again, then a file of ten times the memory is read.
+        // First a tenth of the memory is used again and again. Then a file of ten times the memory
+        // is read.
         for round in 0..20 {
             bench.access(0, 100);
             bench.access(100_000 + round * 90, 90);
@@ -226,7 +225,7 @@ fn every_policy_keeps_hot_pages_from_a_scan_but_lru() {
             .count();
         match name {
             "lru" => assert_eq!(kept, 0),
-            // Active pages become inactive as quickly as inactive ones go.
+            // In these kernels, active pages become inactive as quickly as inactive pages leave.
             "lru2" if kernel == "2.6" || kernel == "2.4" => {
                 assert!(kept < 100, "{name} {kernel}: {kept}")
             }

@@ -1,5 +1,5 @@
-//! Pages that are remembered after they have gone: their addresses only, in the
-//! order in which they went, as runs like the pages themselves.
+//! Ghosts: evicted pages that are remembered. A ghost has an address only. Ghosts stand in order of
+//! eviction, as runs like the pages themselves.
 
 use crate::pages::{Pages, Stretch};
 use crate::run::Run;
@@ -9,7 +9,7 @@ use crate::run::Run;
 pub(super) struct Ghosts(Pages);
 
 impl Ghosts {
-    /// Remembers the pages of a stretch, as the newest of a list.
+    /// Remembers the pages of a stretch as the newest of a list.
     pub fn remember(&mut self, gone: &Stretch, list: u8) {
         self.forget(gone.run());
         let slot = self.0.add(gone.run(), 0);
@@ -17,7 +17,7 @@ impl Ghosts {
         self.0.join(slot);
     }
 
-    /// Forgets what is remembered of these pages.
+    /// Forgets these pages.
     pub fn forget(&mut self, run: Run) {
         while let Some(slot) = self
             .0
@@ -50,8 +50,8 @@ impl Ghosts {
         }
     }
 
-    /// The list that remembers the first page of a run, and how many of the run's
-    /// pages, from there on, are the same in this.
+    /// Returns the list that remembers the first page of a run. Also returns the number of pages
+    /// from there on in the same state.
     pub fn of(&self, run: Run) -> (Option<u8>, u64) {
         match self
             .0
@@ -66,7 +66,7 @@ impl Ghosts {
         }
     }
 
-    /// Pages in a list.
+    /// Returns the number of pages in a list.
     pub fn pages_in(&self, list: u8) -> u64 {
         self.0.pages_in(list)
     }

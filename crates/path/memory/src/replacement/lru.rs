@@ -1,4 +1,4 @@
-//! `lru`: the least recently used page goes.
+//! `lru`: evicts the least recently used page.
 
 use super::{NoKeys, Place, Replacement, Site, put, renew, take_oldest};
 use crate::pages::Pages;

@@ -1,34 +1,34 @@
 //! `lru2`: Linux's two lists of page-cache pages, by kernel.
 //!
-//! A page comes into the inactive list. `mark_page_accessed` (`mm/swap.c`, today
-//! `folio_mark_accessed`) sets its referenced flag at the first use and moves it to
-//! the active list at the second. Reclaim takes the oldest inactive page, whether
-//! referenced or not: the flag spares mapped pages only, which there are none of
-//! here (`page_check_references` answers `PAGEREF_RECLAIM_CLEAN` for the others).
-//! An active page that becomes inactive keeps its flag: one more use makes it active
-//! again (`shrink_active_list` asks `page_referenced` of mapped pages only).
-//! The kernels differ in when active pages become inactive:
+//! A new page enters the inactive list. `mark_page_accessed` (`mm/swap.c`, today
+//! `folio_mark_accessed`) sets its referenced flag at the first use, and moves the page to the
+//! active list at the second use. Reclaim takes the oldest inactive page, referenced or not. The
+//! flag spares mapped pages only, and there are no mapped pages here (`page_check_references`
+//! returns `PAGEREF_RECLAIM_CLEAN` for the others).
+//!
+//! An active page keeps its flag when it becomes inactive. One more use makes the page active again
+//! (`shrink_active_list` asks `page_referenced` of mapped pages only). The kernels differ in the
+//! time at which active pages become inactive:
 //!
 //! | `kernel` | rule | where |
 //! |---|---|---|
 //! | `2.4` | before each round of 32 pages, 32 · active / (2 · (inactive + 1)) pages; those referenced stay, once | `shrink_caches`, `refill_inactive` |
-//! | `2.6` | as many, in proportion, as inactive pages are looked at | `shrink_zone`, `refill_inactive_zone`, to 2.6.27 |
+//! | `2.6` | as many, in proportion, as inactive pages are scanned | `shrink_zone`, `refill_inactive_zone`, to 2.6.27 |
 //! | `3.0` | the same, but only while there are more active than inactive pages | `inactive_file_is_low`, 2.6.31 to 4.6 |
-//! | `today` | the same, while active > inactive · √(10 · GiB), or if pages are seen to have come back too soon since | `inactive_is_low`, `prepare_scan_control` |
+//! | `today` | the same, while active > inactive · √(10 · GiB), or after pages have come back too soon | `inactive_is_low`, `prepare_scan_control` |
 //!
-//! Today's kernel also remembers how long ago a page was reclaimed, counted in
-//! pages that were reclaimed or activated since (`mm/workingset.c`): one that comes
-//! back within as many as the active list is long becomes active at once, unless it
-//! comes to be written (`filemap_add_folio`: `__GFP_WRITE`).
+//! Today's kernel also remembers the age of a reclaimed page, counted in pages reclaimed or
+//! activated since (`mm/workingset.c`). If the page comes back at an age of at most the length of
+//! the active list, the page becomes active at once. The exception is a page for a write
+//! (`filemap_add_folio`: `__GFP_WRITE`).
 //!
-//! Today's reclaim, and the memory of what was reclaimed, see how long the lists are,
-//! and that pages have come back, in statistics that are brought up to date every two
-//! seconds (`lruvec_page_state`, `flush_memcg_stats_dwork`, with or without cgroups;
-//! since 6.12).
+//! Today's reclaim and its memory of reclaimed pages use statistics: the lengths of the lists, and
+//! the return of pages. The kernel updates these statistics every two seconds (`lruvec_page_state`,
+//! `flush_memcg_stats_dwork`, with or without cgroups; since 6.12).
 //!
-//! Left out: mapped and anonymous pages, zones and nodes, background reclaim by
-//! `kswapd` before memory is short, multi-generational LRU, and large folios, which
-//! are used, and go, as one page.
+//! Left out: mapped and anonymous pages, zones and nodes, background reclaim by `kswapd` before
+//! memory is short, and multi-generational LRU. Large folios, used and evicted as one page, are
+//! left out too.
 
 use super::{Place, Replacement, Site, home, put, renew, take_oldest};
 use crate::pages::{ASIDE, NOWHERE, Pages, Stretch};
@@ -46,12 +46,12 @@ const INACTIVE: u8 = 0;
 const ACTIVE: u8 = 1;
 /// The note of a page: `PG_referenced`.
 const REFERENCED: u16 = 1;
-/// Pages of one round of reclaim: the kernels' `SWAP_CLUSTER_MAX`.
+/// Number of pages in a round of reclaim: the kernels' `SWAP_CLUSTER_MAX`.
 const CLUSTER: u64 = 32;
 /// `FLUSH_TIME` of `mm/memcontrol.c`.
 const FLUSH_TIME: Duration = Duration::from_millis(2000);
 
-/// Whose rules.
+/// Kernel whose rules apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 enum Kernel {
     /// Linux 2.4.
@@ -72,38 +72,38 @@ enum Kernel {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// When active pages become inactive: "2.4", "2.6" (to 2.6.27), "3.0" (2.6.31
-    /// to 4.6), "today" (with the memory of what was reclaimed); default "today".
+    /// Kernel whose rule makes active pages inactive: "2.4", "2.6" (to 2.6.27), "3.0" (2.6.31 to
+    /// 4.6), "today" (remembers reclaimed pages); default "today".
     #[serde(default)]
     kernel: Kernel,
 }
 
-/// What reclaim knows of the lists, with `today`.
+/// Statistics of the lists for reclaim, with `today`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Statistics {
-    /// When they are brought up to date.
+    /// Time of the next update.
     next: Time,
-    /// Whether pages have become active as they came back since the last round.
+    /// True if returning pages have become active since the last round.
     came_back: bool,
     inactive_is_low: bool,
-    /// Pages of the active list.
+    /// Number of active pages.
     active: u64,
 }
 
 struct Lru2 {
     kernel: Kernel,
     limit: u64,
-    /// Pages that may still go before the lists are balanced again.
+    /// Number of evictions before the next balance of the lists.
     round: u64,
-    /// Active pages that are due to be looked at.
+    /// Number of active pages due for a scan.
     due: u64,
-    /// Whether pages have become active as they came back.
+    /// True if returning pages have become active since the last update.
     came_back: bool,
     statistics: Statistics,
     shadows: Shadows,
-    /// Whether the pages that are about to come had gone only a short while ago.
+    /// True if the pages about to come had left only a short while ago.
     soon: bool,
-    /// Whether the pages that were used last have become active.
+    /// True if the last used pages have become active.
     activated: bool,
 }
 
@@ -123,11 +123,11 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, Co
 }
 
 impl Lru2 {
-    /// Before a round of reclaim: active pages become inactive, if it is time.
+    /// Balances the lists before a round of reclaim: makes active pages inactive if necessary.
     fn balance(&mut self, pages: &mut Pages) {
         let (inactive, active) = (pages.pages_in(INACTIVE), pages.pages_in(ACTIVE));
         match self.kernel {
-            // shrink_caches: the constant in front of refill_inactive.
+            // shrink_caches: the factor at the call of refill_inactive.
             Kernel::V2_4 => refill_2_4(pages, CLUSTER * active / (2 * (inactive + 1))),
             Kernel::V2_6 => self.scan(pages, true),
             Kernel::V3_0 => self.scan(pages, active > inactive),
@@ -141,8 +141,8 @@ impl Lru2 {
         }
     }
 
-    /// shrink_zone, shrink_lruvec: both lists are looked at in proportion to their
-    /// lengths, in clusters; active pages only where that is allowed.
+    /// shrink_zone, shrink_lruvec: scans both lists in proportion to their lengths, in clusters.
+    /// Active pages are scanned only if `allowed`.
     fn scan(&mut self, pages: &mut Pages, allowed: bool) {
         let (inactive, active) = (pages.pages_in(INACTIVE), pages.pages_in(ACTIVE));
         self.due += CLUSTER * active / inactive.max(1);
@@ -155,7 +155,7 @@ impl Lru2 {
     }
 }
 
-/// inactive_is_low (`mm/vmscan.c`): √(10 · GiB), 1 below a GiB.
+/// inactive_is_low (`mm/vmscan.c`): √(10 · GiB); 1 below 1 GiB.
 fn inactive_ratio(pages: u64) -> u64 {
     match (pages * PAGE_BYTES) >> 30 {
         0 => 1,
@@ -163,7 +163,7 @@ fn inactive_ratio(pages: u64) -> u64 {
     }
 }
 
-/// The oldest active pages become inactive.
+/// Makes the oldest active pages inactive.
 fn deactivate(pages: &mut Pages, most: u64) {
     let mut left = most;
     while left > 0
@@ -213,8 +213,8 @@ impl Replacement for Lru2 {
             return run.pages;
         }
         let (age, alike) = self.shadows.of(run);
-        // workingset_test_recent: the refault distance against the active list, as long
-        // as the statistics say that it is.
+        // workingset_test_recent compares the refault distance with the length of the active list
+        // in the statistics.
         let distance = age.map(|age| self.shadows.clock - age);
         let active = self.statistics.active;
         match distance {
@@ -222,7 +222,8 @@ impl Replacement for Lru2 {
                 self.soon = false;
                 alike
             }
-            // Pages that went later are nearer: all of them are soon if the first is.
+            // Pages that left later have shorter distances. If the first page came back soon, all
+            // did.
             Some(distance) => {
                 self.soon = distance <= active;
                 if self.soon {
@@ -238,7 +239,7 @@ impl Replacement for Lru2 {
         let run = pages.get(slot).run();
         let soon = self.soon && self.kernel == Kernel::Today && place != Place::Written;
         if soon {
-            // workingset_refault: the page is activated, which ages the others.
+            // workingset_refault activates the page, which ages the others.
             self.shadows.clock += run.pages;
             self.came_back = true;
         }
@@ -265,7 +266,7 @@ impl Replacement for Lru2 {
                 renew(pages, slot, ACTIVE);
                 self.used_more(u64::from(stretch.pages));
             }
-            // A page that is set aside stays so: its PG_reclaim is not taken away.
+            // A page set aside stays there, because the kernel does not clear its PG_reclaim.
             (_, false) => {
                 pages.set_note(slot, REFERENCED);
                 pages.join(slot);
@@ -309,14 +310,14 @@ impl Replacement for Lru2 {
     }
 }
 
-/// When pages went: `mm/workingset.c`.
+/// Record of evicted pages: `mm/workingset.c`.
 #[derive(Clone, Debug, Default)]
 struct Shadows {
     gone: Pages,
-    /// By slot of `gone`: the clock when the first of its pages went. Those behind
-    /// it went one tick later each.
+    /// By slot of `gone`: the clock at which the first page left. Each following page left one tick
+    /// later.
     ages: Vec<u64>,
-    /// Pages that went or became active (the kernel's nonresident_age).
+    /// Number of pages evicted or activated (the kernel's nonresident_age).
     clock: u64,
 }
 
@@ -340,8 +341,7 @@ impl Shadows {
         self.trim(most);
     }
 
-    /// Forgets what went so long ago that it cannot matter: there are never more
-    /// active pages than `most`.
+    /// Forgets pages evicted too long ago to matter: there are never more than `most` active pages.
     fn trim(&mut self, most: u64) {
         while let Some(slot) = self.gone.oldest(Self::LIST) {
             let stretch = *self.gone.get(slot);
@@ -361,8 +361,8 @@ impl Shadows {
         self.ages[slot as usize] = age;
     }
 
-    /// When the first page of the run went, and how many of the run's pages are
-    /// the same in having gone, one after the other, or not.
+    /// Returns the clock at the eviction of the first page of the run, if remembered. Also returns
+    /// the number of pages of the run in the same state.
     fn of(&self, run: Run) -> (Option<u64>, u64) {
         let Some(slot) = self.gone.from(run.object, run.first) else {
             return (None, run.pages);
@@ -402,7 +402,7 @@ pub(super) mod plain {
     use crate::replacement::conformance::Plain;
     use std::collections::{BTreeMap, VecDeque};
 
-    /// One page after the other; each page with its referenced flag, oldest first.
+    /// A model page by page. Each page has its referenced flag; oldest first.
     #[derive(Default)]
     pub struct Model {
         kernel: &'static str,
@@ -578,7 +578,7 @@ mod tests {
             self.policy.used(&mut self.pages, slot, false);
         }
 
-        /// Memory is full, of 60 active pages and 40 inactive ones, and reclaim knows.
+        /// Returns full memory with 60 active and 40 inactive pages, and up-to-date statistics.
         fn full() -> Lists {
             let mut lists = Lists::new();
             for page in 0..LIMIT {
@@ -610,7 +610,7 @@ mod tests {
     fn an_active_page_that_became_inactive_is_active_again_at_its_next_use() {
         let mut lists = Lists::full();
         lists.use_once(0);
-        // A round: the inactive list is short, and the oldest active pages go there.
+        // This begins a round. The inactive list is short, so the oldest active pages move there.
         lists.come(1000, Place::Usual);
         assert_eq!(
             [lists.list_of(0), lists.list_of(1)],

@@ -1,7 +1,7 @@
-//! `s3fifo`: Yang, Zhang, Qiu, Yue and Rashmi, "FIFO queues are all you need for
-//! cache eviction" (SOSP 2023, algorithm 1). Pages come into a small FIFO (S); the
-//! few that are used there go on to the main one (M), the others are remembered
-//! (G) and, if they are asked for again, come into M.
+//! `s3fifo`: Yang, Zhang, Qiu, Yue and Rashmi, "FIFO queues are all you need for cache eviction"
+//! (SOSP 2023, algorithm 1). New pages enter a small FIFO (S). The few pages used there move to the
+//! main FIFO (M). The others leave memory, and their addresses are remembered (G). A remembered
+//! page enters M when it is requested again.
 
 use super::ghosts::Ghosts;
 use super::{Place, Replacement, Site, home, put, renew, take_oldest};
@@ -18,18 +18,18 @@ pub(super) const SUMMARY: &str =
 const SMALL: u8 = 0;
 const MAIN: u8 = 1;
 const GHOST: u8 = 0;
-/// Uses are counted up to this (two bits).
+/// Largest count of uses (two bits).
 const USES_MOST: u16 = 3;
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Percent of the memory that the small FIFO has; default 10.
+    /// Share of the small FIFO in memory, in per cent; default 10.
     #[serde(default = "small_percent")]
     small_percent: u64,
 }
 
-// Section 4.1.
+// Section 4.1 of the paper.
 fn small_percent() -> u64 {
     10
 }
@@ -65,7 +65,8 @@ impl S3Fifo {
             if stretch.note() == 0 {
                 return take_oldest(pages, MAIN, most);
             }
-            // All pages of the stretch would come round one after the other.
+            // All pages of the stretch would go round one after the other, so the stretch goes
+            // round as a whole.
             let slot = pages.cut(slot, stretch.first, stretch.end());
             pages.set_note(slot, stretch.note() - 1);
             renew(pages, slot, MAIN);
@@ -150,7 +151,7 @@ pub(super) mod plain {
     use crate::replacement::conformance::Plain;
     use std::collections::VecDeque;
 
-    /// Pages with their uses, oldest first.
+    /// Pages with their counts of uses, oldest first.
     #[derive(Default)]
     pub struct Model {
         pub small: VecDeque<(u64, u16)>,

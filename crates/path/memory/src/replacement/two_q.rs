@@ -1,6 +1,6 @@
-//! `2q`, the full version of Johnson and Shasha (VLDB 1994, section 3, figure
-//! "2Q"): pages come into a FIFO (A1in); one that has left it is remembered for a
-//! while (A1out), and only if it is asked for then, comes into the LRU list (Am).
+//! `2q`, the full version of Johnson and Shasha (VLDB 1994, section 3, figure "2Q"). New pages
+//! enter a FIFO (A1in). After the FIFO a page is remembered for a while (A1out). A request during
+//! this time moves the page to the LRU list (Am).
 
 use super::ghosts::Ghosts;
 use super::{Place, Replacement, Site, home, put, renew, take_oldest};
@@ -21,12 +21,10 @@ const A1_OUT: u8 = 0;
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Kin: percent of the memory that A1in may have while pages wait in Am;
-    /// default 25.
+    /// Kin: largest share of A1in in memory while Am has pages, in per cent; default 25.
     #[serde(default = "in_percent")]
     in_percent: u64,
-    /// Kout: how many pages A1out remembers, in percent of those that memory
-    /// holds; default 50.
+    /// Kout: number of pages in A1out, in per cent of the pages in memory; default 50.
     #[serde(default = "out_percent")]
     out_percent: u64,
 }
@@ -44,7 +42,7 @@ struct TwoQ {
     in_most: u64,
     out_most: u64,
     out: Ghosts,
-    /// Whether the pages that are about to come are in A1out.
+    /// True if the pages about to come are in A1out.
     again: bool,
 }
 
@@ -73,7 +71,7 @@ impl Replacement for TwoQ {
     fn wanted(&mut self, _: &Pages, run: Run, free: u64) -> u64 {
         let (list, alike) = self.out.of(run);
         self.again = list.is_some();
-        // Which page goes depends on what has just come: one by one.
+        // The victim depends on the page that has just come, so full memory takes pages one by one.
         if free == 0 { 1 } else { alike.min(free) }
     }
 
@@ -90,8 +88,8 @@ impl Replacement for TwoQ {
 
     fn used(&mut self, pages: &mut Pages, slot: u32, first: bool) {
         let stretch = *pages.get(slot);
-        // "if X is on A1in: do nothing"; and a page that is used for the first time
-        // is where it came a moment ago.
+        // "if X is on A1in: do nothing". A page at its first use keeps its place, where it came a
+        // moment ago.
         match home(&stretch) {
             A_M if !first => renew(pages, slot, A_M),
             list if stretch.list != list => renew(pages, slot, list),

@@ -1,5 +1,4 @@
-//! `none`: nothing is written back unless it is asked for (fsync, sync, PULL), or
-//! until memory is full of dirty pages.
+//! `none`: writes back on demand only (fsync, sync, PULL), or when memory is full of dirty pages.
 
 use super::{Dirtier, Verdict, WriteBack};
 use crate::desk::Desk;

@@ -1,22 +1,20 @@
-//! pdflush, as of Linux 2.6.11 to 2.6.23 (`mm/page-writeback.c`,
-//! `fs/fs-writeback.c`): two jobs in the background, and work for those who dirty
-//! pages.
+//! pdflush, as of Linux 2.6.11 to 2.6.23 (`mm/page-writeback.c`, `fs/fs-writeback.c`): two
+//! background jobs, and write-back work for writers.
 //!
-//! - `wb_kupdate`, every `dirty_writeback`: objects dirty for `dirty_expire`,
-//!   oldest first, each whole, 1024 pages at a time.
-//! - `background_writeout`, while more than the background ratio is dirty: all
-//!   objects in turn, 1024 pages each.
-//! - `balance_dirty_pages`: above the dirty ratio (pages being written included), a
-//!   writer writes one and a half of its allowance, and goes on when it has or when
-//!   there is less dirty again.
+//! - `wb_kupdate`, every `dirty_writeback`: writes objects dirty for `dirty_expire`, oldest first,
+//!   each completely, 1024 pages at a time.
+//! - `background_writeout`, while the dirty pages exceed the background ratio: writes all objects
+//!   in turn, 1024 pages each.
+//! - `balance_dirty_pages`: above the dirty ratio (pages under write-back included), a writer
+//!   writes back one and a half times its allowance. The writer continues after that, or when the
+//!   dirty pages fall below the ratio.
 //!
-//! All of them stop where the device's queue is congested, and go on when it is not
-//! or after 100 ms (`blk_congestion_wait`); a throttled writer waits for its place
-//! in the queue instead.
+//! The jobs stop while the device's queue is congested, and continue after the congestion or after
+//! 100 ms (`blk_congestion_wait`). A throttled writer waits for a place in the queue instead.
 //!
-//! Taken as they are: memory has no mapped pages and one processor. Left out: high
-//! memory, tasks that are throttled less (`PF_LESS_THROTTLE`), laptop mode, several
-//! devices, and several pdflush threads (one is all that a device is given).
+//! Assumed: memory has no mapped pages, and there is one processor. Left out: high memory, tasks
+//! with less throttling (`PF_LESS_THROTTLE`), laptop mode, several devices, and several pdflush
+//! threads (a device never has more than one).
 
 use super::{Dirtier, Verdict, WriteBack, ratio};
 use crate::desk::{Bounds, Desk, Left};
@@ -25,29 +23,29 @@ use crate::pages::Held;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Time};
 
-/// `MAX_WRITEBACK_PAGES`: a turn of an object.
+/// `MAX_WRITEBACK_PAGES`: pages in the turn of an object.
 const TURN: u64 = 1024;
-/// `HZ/10`: how long `blk_congestion_wait` waits at most.
+/// Longest wait of `blk_congestion_wait`: `HZ/10`.
 const CONGESTION_WAIT: Duration = Duration::from_millis(100);
 /// "If a writeback event takes longer than a dirty_writeback_centisecs interval,
 /// then leave a one-second gap."
 const GAP: Duration = Duration::from_secs(1);
-/// `balance_dirty_pages_ratelimited` asks so often once too much is dirty.
+/// Pages between two questions of `balance_dirty_pages_ratelimited` while too much is dirty.
 const EXCEEDED_ALLOWANCE: u64 = 8;
 
 /// The `vm.*` knobs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Knobs {
-    /// Percent.
+    /// Background ratio in per cent.
     pub background: u64,
-    /// Percent.
+    /// Dirty ratio in per cent.
     pub dirty: u64,
     pub expire: Duration,
     pub writeback: Duration,
 }
 
 impl Knobs {
-    /// The same, if its ratios can be.
+    /// Checks the ratios.
     pub(super) fn checked(self) -> Result<Knobs, ConfigError> {
         ratio("dirty_background_ratio", self.background)?;
         ratio("dirty_ratio", self.dirty)?;
@@ -55,11 +53,11 @@ impl Knobs {
     }
 }
 
-/// A job, and until when it waits for congestion to end.
+/// A job, and the latest end of its wait for the end of congestion.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     until: Time,
-    /// What is dirty since then or before is written.
+    /// Only objects dirty since this time or before are written.
     dirtied: Time,
     left: u64,
     begun: Time,
@@ -71,7 +69,7 @@ pub(super) struct Pdflush {
     dirty_limit: u64,
     /// `ratelimit_pages`.
     allowance: u64,
-    /// Pages since somebody asked.
+    /// Number of pages dirtied since the last question of a writer.
     dirtied: u64,
     exceeded: bool,
     periodic: Option<Job>,
@@ -81,7 +79,7 @@ pub(super) struct Pdflush {
 
 impl Pdflush {
     pub fn new(knobs: Knobs, limit: u64) -> Pdflush {
-        // get_dirty_limits, with nothing mapped.
+        // get_dirty_limits, without mapped pages.
         let dirty = knobs.dirty.clamp(5, 50);
         let background = if knobs.background >= dirty {
             dirty / 2
@@ -111,10 +109,11 @@ impl Pdflush {
         desk.held().dirty + desk.held().writing > self.dirty_limit
     }
 
-    /// `wb_kupdate`.
+    /// Runs the periodic job: `wb_kupdate`.
     fn run_periodic(&mut self, desk: &mut Desk<'_>) {
         if self.next_periodic + self.knobs.writeback < desk.now && self.periodic.is_none() {
-            // The timer went on while nothing was dirty, and nothing was looked for.
+            // The kernel's timer went on while no page was dirty. The missed intervals are skipped
+            // here.
             let late =
                 desk.now.since(self.next_periodic).as_nanos() / self.knobs.writeback.as_nanos();
             self.next_periodic += self.knobs.writeback * late;
@@ -159,7 +158,7 @@ impl Pdflush {
         }
     }
 
-    /// `background_writeout`.
+    /// Runs the background job: `background_writeout`.
     fn run_background(&mut self, desk: &mut Desk<'_>) {
         let Some(mut job) = self.background else {
             return;
@@ -178,7 +177,7 @@ impl Pdflush {
             if wrote.stopped {
                 job.until = desk.now + CONGESTION_WAIT;
             } else if wrote.pages == 0 {
-                // All that is dirty is being written already.
+                // All dirty pages are being written already.
                 self.background = None;
                 return;
             }
@@ -187,7 +186,7 @@ impl Pdflush {
     }
 }
 
-/// Whether a job need not wait any more for congestion to end.
+/// True if a job need not wait for the end of congestion.
 fn ready(job: &Job, desk: &Desk<'_>) -> bool {
     !desk.full() && (desk.now >= job.until || !desk.congested())
 }
@@ -257,7 +256,7 @@ impl WriteBack for Pdflush {
     }
 
     fn next_wake(&self, held: Held, full: bool) -> Time {
-        // Nothing is due as long as nothing is dirty; the grid of the timer is kept.
+        // While no page is dirty, nothing is due. The grid of the timer stays the same.
         let until = |job: Job| if full { Time::NEVER } else { job.until };
         let periodic = match self.periodic {
             Some(job) => until(job),

@@ -1,4 +1,5 @@
-//! Write-back above a device of a known rate: what is written when, and who waits.
+//! Write-back above a device of a known rate: the times of the writes, and the waits of the
+//! writers.
 
 use crate::config::{MemoryKeys, Policy};
 use crate::out::{Answer, Io, Out, Ticket, Why};
@@ -8,10 +9,10 @@ use fullstroke_units::{Bytes, Duration, Time};
 use serde_json::json;
 use std::collections::VecDeque;
 
-/// Pages of memory: 10 % of it are 1000.
+/// Pages of memory; 10 % are 1000 pages.
 const LIMIT: u64 = 10_000;
 
-/// A cache above a device that takes one write after the other, so long each page.
+/// A cache above a device that serves one write after the other, in a fixed time for each page.
 struct World {
     cache: Cache,
     now: Time,
@@ -20,7 +21,7 @@ struct World {
     queue: VecDeque<Io>,
     free: Time,
     ends: VecDeque<Time>,
-    /// When each write was asked for.
+    /// Time of the issue of each write.
     asked: Vec<(Time, Io)>,
     dirty_most: u64,
 }
@@ -53,7 +54,7 @@ impl World {
         self.dirty_most = self.dirty_most.max(gauges.dirty + gauges.writing);
     }
 
-    /// The next event up to `until`; answers whether there was one.
+    /// Handles the next event up to `until`. Returns false if there was none.
     fn step(&mut self, until: Time) -> bool {
         let end = self.ends.front().copied().unwrap_or(Time::NEVER);
         let wake = self.cache.next_wake();
@@ -79,7 +80,7 @@ impl World {
         while self.step(until) {}
     }
 
-    /// Writes pages, and goes on when the writer may.
+    /// Writes pages, and waits until the writer may continue.
     fn write(&mut self, file: FileId, first: u64, pages: u64) {
         let access = Access::new(first * PAGE_BYTES, pages * PAGE_BYTES, 0);
         self.out.woken.clear();
@@ -121,11 +122,11 @@ fn what_is_dirty_for_30_seconds_is_written_at_the_next_look() {
         world.write(files[0], 5, 300);
         world.run_to(at(8));
         world.write(files[1], 0, 10);
-        // Written again while it is dirty: still dirty since second 2.
+        // A second write while the pages are dirty: they stay dirty since second 2.
         world.write(files[0], 305, 10);
         world.run_to(at(60));
-        // pdflush looks at multiples of 5 s; the flusher every 5 s since the first
-        // page was dirty.
+        // pdflush searches at multiples of 5 s. The flusher searches every 5 s from the first dirty
+        // page on.
         let (first, second) = if write_back == "today" {
             (32.0, 42.0)
         } else {
@@ -144,8 +145,8 @@ fn what_is_dirty_for_30_seconds_is_written_at_the_next_look() {
     }
 }
 
-/// `get_dirty_limits` of Linux 2.6.17 (`mm/page-writeback.c`) keeps `dirty_ratio` from
-/// 5 % to half of the memory that is not mapped.
+/// `get_dirty_limits` of Linux 2.6.17 (`mm/page-writeback.c`) limits `dirty_ratio` to 5 % of the
+/// memory at least and to half of the unmapped memory at most.
 #[test]
 fn pdflush_lets_at_most_half_of_the_memory_become_dirty_and_at_least_a_twentieth() {
     let dirty_most = |ratio: u64| {
@@ -171,7 +172,7 @@ fn none_writes_nothing_by_itself() {
     world.write(file, 0, LIMIT);
     world.run_to(at(1000));
     assert_eq!(world.runs(), []);
-    // All is dirty: a page more has some written, oldest first.
+    // All pages are dirty. One page more causes the write-back of some, oldest first.
     world.write(file, LIMIT, 1);
     assert!(world.runs().iter().all(|&(.., why)| why == Why::Reclaim));
     assert_eq!(world.asked[0].1.run.first, 0);
@@ -185,13 +186,13 @@ fn above_the_background_ratio_objects_are_written_until_it_is_reached() {
         world.write(file, 0, ratio - 100);
         world.run_to(at(1));
         assert_eq!(world.runs(), [], "{write_back}");
-        // pdflush is not told before the writer asks, after 1/32 of memory.
+        // pdflush learns of dirty pages when the writer asks, after 1/32 of memory.
         world.write(file, ratio - 100, 400);
         world.run_to(at(4));
         let written: u64 = world.asked.iter().map(|(_, io)| io.run.pages).sum();
         assert!(world.runs().iter().all(|&(.., why)| why == Why::Background));
         match write_back {
-            // The flusher checks after each object's turn; a turn is 1024 pages at least.
+            // The flusher checks after each turn of an object. A turn has at least 1024 pages.
             "today" => assert!(written >= 300, "{written}"),
             _ => assert!(written >= 300, "{write_back}: {written}"),
         }
@@ -215,13 +216,13 @@ fn pdflush_gives_each_object_1024_pages_in_turn() {
             _ => turns.push((object, pages)),
         }
     }
-    // Object 1 has been dirty for longer; what is left of a turn is object 2's.
+    // Object 1 has been dirty longer. The rest of the turn belongs to object 2.
     assert_eq!(turns[0], (1, 600));
     assert_eq!(turns[1].0, 2);
     assert!(world.cache.gauges().dirty <= 1000);
 }
 
-/// A writer as fast as it may be, above a device of 10,000 pages a second.
+/// A writer at full speed, above a device of 10,000 pages a second.
 fn written_in_20_seconds(write_back: &str) -> (u64, u64, f64) {
     let mut world = World::new(write_back, Duration::from_micros(100));
     let file = world.cache.open(Object(1));
@@ -229,7 +230,7 @@ fn written_in_20_seconds(write_back: &str) -> (u64, u64, f64) {
     while world.now < at(20) {
         world.write(file, page, 16);
         page += 16;
-        // A page is copied in a microsecond.
+        // The copy of a page takes a microsecond.
         let copied = world.now + Duration::from_micros(16);
         world.run_to(copied);
     }
@@ -242,8 +243,7 @@ fn written_in_20_seconds(write_back: &str) -> (u64, u64, f64) {
 
 #[test]
 fn a_writer_is_slowed_down_to_what_the_device_writes() {
-    // The memory that may be dirty, and how much more it becomes before the writer asks
-    // the next time.
+    // Limit of the dirty pages, and the excess before the next question of the writer.
     for (write_back, most, slack) in [
         ("2.6.17", 4000, 512),
         ("2.6.23", 1000, 512),

@@ -1,21 +1,20 @@
-//! `today`: write-back since Linux 3.2 (`mm/page-writeback.c`, `fs/fs-writeback.c`):
-//! one flusher for the device, and pauses for those who dirty pages, so that they
-//! dirty no more than is written.
+//! `today`: write-back since Linux 3.2 (`mm/page-writeback.c`, `fs/fs-writeback.c`). One flusher
+//! serves the device. Writers pause, to dirty no more pages than the device writes.
 //!
-//! - The flusher (`wb_writeback`) writes while more than the background ratio is
-//!   dirty, and every `dirty_writeback` what has been dirty for `dirty_expire`:
-//!   object after object, each as much as the device writes in half a second, 4 MiB
-//!   at least (`writeback_chunk_size`).
-//! - `balance_dirty_pages` lets a writer go on while less is dirty than half way
-//!   between the two ratios. Above it makes it pause, so that its rate follows
-//!   `dirty_ratelimit` · `pos_ratio`: the first is steered to what the device
-//!   writes, shared among writers; the second falls from 2 to 0 as dirty pages grow
-//!   towards the dirty ratio (`wb_position_ratio`).
+//! - The flusher (`wb_writeback`) writes while the dirty pages exceed the background ratio. Every
+//!   `dirty_writeback` the flusher also writes objects dirty for `dirty_expire`. In its turn an
+//!   object writes as much as the device writes in half a second, at least 4 MiB
+//!   (`writeback_chunk_size`).
+//! - `balance_dirty_pages` lets a writer continue while the dirty pages stay below the middle of
+//!   the two ratios. Above the middle the writer pauses. Its rate then follows `dirty_ratelimit` ·
+//!   `pos_ratio`. `dirty_ratelimit` is steered to the rate of the device, shared among the writers.
+//!   `pos_ratio` falls from 2 to 0 as the dirty pages grow towards the dirty ratio
+//!   (`wb_position_ratio`).
 //!
-//! Times are counted in milliseconds there (HZ = 1000), as here. An open file stands
-//! for its process. Left out: cgroups, several devices and their shares, dirty
-//! limits in bytes, strict limits, `dirtytime`, the limit that follows slowly as
-//! memory shrinks, and the block layer's own throttling of write-back.
+//! As in the kernel with HZ = 1000, times are counted in milliseconds. An open file stands for its
+//! process. Left out: cgroups, several devices and their shares, dirty limits in bytes, strict
+//! limits, and `dirtytime`. Also left out: the slowly following limit of shrinking memory, and the
+//! block layer's own throttling of write-back.
 
 use super::{Dirtier, Verdict, WriteBack, ratio};
 use crate::desk::{Bounds, Desk};
@@ -33,19 +32,16 @@ pub(super) const SUMMARY: &str = "a flusher from 10 % on, and pauses for the wri
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Percent of memory from which on dirty pages are written in the background;
-    /// default 10.
+    /// Threshold of background write-back of dirty pages, in per cent of memory; default 10.
     #[serde(default = "dirty_background_ratio")]
     dirty_background_ratio: u64,
-    /// Percent of memory that dirty pages are kept below by making writers pause;
-    /// default 20.
+    /// Limit of dirty pages in per cent of memory, kept by pauses of the writers; default 20.
     #[serde(default = "dirty_ratio")]
     dirty_ratio: u64,
-    /// How long an object may be dirty before it is written; default 30s.
+    /// Age of a dirty object at its periodic write-back; default 30s.
     #[serde(default = "super::v2_6_17::dirty_expire")]
     dirty_expire: Duration,
-    /// How often is looked for objects that have been dirty for too long; default
-    /// 5s. 0s: never.
+    /// Interval of the search for objects dirty for too long; default 5s. 0s: never.
     #[serde(default = "super::v2_6_17::dirty_writeback")]
     dirty_writeback: Duration,
 }
@@ -59,28 +55,28 @@ fn dirty_ratio() -> u64 {
     20
 }
 
-/// `INIT_BW`: 100 MiB a second, in pages.
+/// `INIT_BW`: 100 MiB a second, in pages a second.
 const FIRST_RATE: u64 = 25_600;
 /// `BANDWIDTH_INTERVAL`, in milliseconds.
 const INTERVAL: u64 = 200;
 /// `MAX_PAUSE`, in milliseconds.
 const LONGEST_PAUSE: u64 = 200;
-/// Of the writing rate: 3 seconds, rounded up to a power of two, in milliseconds.
+/// Period of the average of the writing rate: 3 seconds, rounded up to a power of two, in
+/// milliseconds.
 const PERIOD: u64 = 4096;
-/// 1 in `pos_ratio` (`RATELIMIT_CALC_SHIFT`).
+/// The value 1 of `pos_ratio` (`RATELIMIT_CALC_SHIFT`).
 const ONE: i64 = 1 << 10;
 /// `MIN_WRITEBACK_PAGES`.
 const TURN_LEAST: u64 = 1024;
 /// `DIRTY_POLL_THRESH`.
 const POLL_PAGES: u64 = 32;
-/// While too much is dirty: 32 KiB.
+/// Allowance of a writer while too much is dirty: 32 KiB, in pages.
 const EXCEEDED_ALLOWANCE: u64 = 8;
 /// `roundup_pow_of_two(HZ)`.
 const HZ_POW: u64 = 1024;
 const HZ: u64 = 1000;
 
-/// What the kernel keeps of a task (`nr_dirtied`, `nr_dirtied_pause`,
-/// `dirty_paused_when`).
+/// State of a task in the kernel (`nr_dirtied`, `nr_dirtied_pause`, `dirty_paused_when`).
 #[derive(Clone, Copy, Debug)]
 struct Writer {
     dirtied: u64,
@@ -99,19 +95,19 @@ impl Default for Writer {
     }
 }
 
-/// What the flusher does.
+/// Present work of the flusher.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     why: Why,
-    /// What is dirty since then or before.
+    /// Only objects dirty since this time or before are written.
     until: Time,
     left: u64,
 }
 
-/// The rates of the device and its writers, in pages a second.
+/// Rates of the device and its writers, in pages a second.
 #[derive(Clone, Copy, Debug)]
 struct Rates {
-    /// When they were estimated last, in milliseconds.
+    /// Time of the last estimate, in milliseconds.
     stamp: u64,
     dirtied: u64,
     written: u64,
@@ -130,11 +126,11 @@ struct Today {
     writers: Vec<Writer>,
     exceeded: bool,
     rates: Rates,
-    /// Pages that have become dirty, and whose write-back has ended.
+    /// Number of pages dirtied so far, and the start of the present work in milliseconds.
     dirtied: u64,
     begun: u64,
     work: Option<Work>,
-    /// The object whose turn it is, and what is left of it.
+    /// Object with the turn, and the pages left in the turn.
     turn: Option<(Object, u64)>,
     next_periodic: Time,
 }
@@ -180,7 +176,7 @@ fn milliseconds(now: Time) -> u64 {
 }
 
 impl Rates {
-    /// `wb_update_write_bandwidth`.
+    /// Updates the writing rate: `wb_update_write_bandwidth`.
     fn update_writing(&mut self, elapsed: u64, written: u64) {
         let rate = (written - self.written) * HZ;
         let (old, average) = (self.write, self.write_average);
@@ -198,7 +194,7 @@ impl Rates {
         self.write_average = self.write_average.max(1);
     }
 
-    /// `wb_update_dirty_ratelimit`.
+    /// Updates the rate limit of the writers: `wb_update_dirty_ratelimit`.
     fn update_limit(
         &mut self,
         elapsed: u64,
@@ -219,7 +215,7 @@ impl Rates {
         } else {
             self.limit.saturating_sub(most)
         };
-        // Slower as it comes near.
+        // The step becomes smaller near the target.
         let shift = self.limit / (2 * step + 1);
         let step = if shift < 64 {
             (step >> shift).div_ceil(8)
@@ -241,24 +237,26 @@ impl Today {
         (self.freerun() + self.dirty_limit) / 2
     }
 
-    /// `dirty_freerun_ceiling`.
+    /// Returns the limit of dirty pages for writers without pauses: `dirty_freerun_ceiling`.
     fn freerun(&self) -> u64 {
         (self.background_limit + self.dirty_limit) / 2
     }
 
-    /// `wb_position_ratio`, where one device has all of the dirty pages.
+    /// Returns the factor of the rate limit: `wb_position_ratio`, for one device with all dirty
+    /// pages.
     fn pos_ratio(&self, dirty: u64) -> i64 {
         if dirty >= self.dirty_limit {
             return 0;
         }
         let (setpoint, limit) = (self.setpoint() as i64, self.dirty_limit as i64);
         let dirty = dirty as i64;
-        // A polynomial of third order: 2 where nobody pauses, 1 at the setpoint, 0 at
-        // the limit.
+        // A polynomial of third order: 2 at the end of the free run, 1 at the setpoint, 0 at the
+        // limit.
         let x = (setpoint - dirty) * ONE / ((limit - setpoint) | 1);
         let cube = ((((x * x) >> 10) * x) >> 10) + ONE;
         let ratio = cube.clamp(0, 2 * ONE);
-        // A line that is 1 at the setpoint and falls to 0 in 8 seconds of writing.
+        // A line with the value 1 at the setpoint. It falls to 0 over the pages written in 8
+        // seconds.
         let span = (8 * self.rates.write_average as i64).max(4);
         let zero = setpoint + span;
         let ratio = if dirty < zero - span / 4 {
@@ -266,7 +264,7 @@ impl Today {
         } else {
             ratio / 4
         };
-        // The device is not to run dry.
+        // With few dirty pages the factor grows, so that the device does not run dry.
         let reserve = limit / 2;
         match dirty {
             _ if dirty >= reserve => ratio,
@@ -275,7 +273,7 @@ impl Today {
         }
     }
 
-    /// `__wb_update_bandwidth`, every 200 ms.
+    /// Updates the rates every 200 ms: `__wb_update_bandwidth`.
     fn update(&mut self, desk: &Desk<'_>, pos_ratio: Option<i64>) {
         let now = milliseconds(desk.now);
         let elapsed = now.saturating_sub(self.rates.stamp);
@@ -296,7 +294,7 @@ impl Today {
         (self.rates.stamp, self.rates.dirtied, self.rates.written) = (now, dirtied, written);
     }
 
-    /// Pages whose write-back has ended.
+    /// Returns the number of pages whose write-back has ended.
     fn written(&self, desk: &Desk<'_>) -> u64 {
         let counters = &desk.counters;
         let begun = counters.back_background
@@ -313,13 +311,13 @@ impl Today {
         begun - desk.held().writing
     }
 
-    /// `wb_max_pause`, in milliseconds.
+    /// Returns the longest pause in milliseconds: `wb_max_pause`.
     fn longest_pause(&self, dirty: u64) -> u64 {
         (dirty / (1 + self.rates.write_average / 128) + 1).min(LONGEST_PAUSE)
     }
 
-    /// `wb_min_pause`: the shortest pause that is worth it, and after how many pages
-    /// the writer asks again.
+    /// Returns the shortest useful pause in milliseconds, and the number of pages before the
+    /// writer's next question: `wb_min_pause`.
     fn shortest_pause(&self, longest: u64, task: u64) -> (u64, u64) {
         let (high, low) = (self.rates.write_average.ilog2(), self.rates.limit.ilog2());
         let mut pause = HZ / 100 + u64::from(high.saturating_sub(low)) * (10 * HZ) / 1024;
@@ -351,8 +349,8 @@ impl Today {
         desk.held().dirty > self.background_limit
     }
 
-    /// `wb_check_background_flush`, `wb_check_old_data_flush`: what the flusher does
-    /// next.
+    /// Returns the next work of the flusher: `wb_check_background_flush`,
+    /// `wb_check_old_data_flush`.
     fn next_work(&mut self, desk: &Desk<'_>) -> Option<Work> {
         if self.over_background(desk) {
             return Some(Work {
@@ -366,7 +364,7 @@ impl Today {
             return None;
         }
         if self.next_periodic == Time::NEVER {
-            // wb_wakeup_delayed, as the first page becomes dirty.
+            // wb_wakeup_delayed: the interval begins when the first page becomes dirty.
             self.next_periodic = desk.now + self.writeback;
         }
         if desk.now < self.next_periodic {
@@ -374,8 +372,9 @@ impl Today {
         }
         self.next_periodic = desk.now + self.writeback;
         let expired = desk.now.as_nanos().checked_sub(self.expire.as_nanos())?;
-        // get_nr_dirty_pages adds the inodes in use to the dirty pages, of which a host has
-        // more than pages become dirty meanwhile: it ends where nothing so old is left.
+        // The kernel limits this work to `get_nr_dirty_pages`, which adds the number of inodes in
+        // use to the dirty pages. A host has more inodes than pages become dirty during the work.
+        // So the work ends when no object is old enough.
         Some(Work {
             why: Why::Periodic,
             until: Time::from_nanos(expired),
@@ -383,7 +382,7 @@ impl Today {
         })
     }
 
-    /// `writeback_chunk_size`.
+    /// Returns the number of pages of a turn: `writeback_chunk_size`.
     fn turn_pages(&self, left: u64) -> u64 {
         let pages = (self.rates.write_average / 2)
             .min(self.dirty_limit / 8)
@@ -391,8 +390,8 @@ impl Today {
         (pages + TURN_LEAST) / TURN_LEAST * TURN_LEAST
     }
 
-    /// `wb_writeback`, until the device's queue is full. Answers whether the work is
-    /// over.
+    /// Works until the device's queue is full: `wb_writeback`. Returns true if the work is
+    /// complete.
     fn flush(&mut self, work: &mut Work, desk: &mut Desk<'_>) -> bool {
         loop {
             if work.left == 0 || (work.why == Why::Background && !self.over_background(desk)) {
@@ -427,7 +426,7 @@ impl Today {
             self.turn = None;
             self.requeue(object, left, desk);
             self.update(desk, None);
-            // All of what is left is being written already.
+            // All remaining dirty pages are being written already.
             if wrote.pages == 0
                 && desk.dirty.is_empty(Queue::Io)
                 && desk.dirty.is_empty(Queue::More)
@@ -437,11 +436,11 @@ impl Today {
         }
     }
 
-    /// `queue_io` and the next object of `b_io`.
+    /// Begins the turn of the next object: `queue_io` and the next object of `b_io`.
     fn next_turn(&mut self, work: &Work, desk: &mut Desk<'_>) -> bool {
         if desk.dirty.is_empty(Queue::Io) {
             desk.dirty.splice(Queue::More, Queue::Io, Time::NEVER);
-            // Not what is dirtied, or begins anew, while the work goes on.
+            // Objects that become dirty during the work stay out.
             desk.dirty
                 .splice(Queue::Dirty, Queue::Io, work.until.min(desk.now));
         }
@@ -452,8 +451,9 @@ impl Today {
         next.is_some()
     }
 
-    /// `requeue_inode`: an object whose turn was too short waits for the next round;
-    /// one of which something became dirty behind it stands behind the others.
+    /// Puts an object into a list after its turn: `requeue_inode`. If the turn was too short, the
+    /// object waits for the next round. If pages became dirty behind the write-back, the object
+    /// moves behind the others.
     fn requeue(&self, object: Object, left: u64, desk: &mut Desk<'_>) {
         if !desk.is_dirty(object) {
             desk.dirty.leave(object);
@@ -465,7 +465,7 @@ impl Today {
     }
 }
 
-/// `dirty_poll_interval`: about the root of what may be dirtied before the limit.
+/// `dirty_poll_interval`: about the square root of the number of pages left before the limit.
 fn poll_interval(dirty: u64, limit: u64) -> u64 {
     if limit > dirty {
         1 << ((limit - dirty).ilog2() / 2)
@@ -530,7 +530,7 @@ impl WriteBack for Today {
             return Verdict::Again(after(longest));
         }
         let period = HZ * writer.dirtied / task;
-        // What it has thought since the last pause counts.
+        // The think time of the writer since its last pause counts as pause.
         let pause = period as i64 - (now as i64 - writer.paused as i64);
         if pause < shortest as i64 {
             if pause < -(HZ as i64) {
@@ -552,7 +552,7 @@ impl WriteBack for Today {
     }
 
     fn run(&mut self, desk: &mut Desk<'_>) {
-        // As after most calls.
+        // The usual case: no page is dirty.
         if self.work.is_none() && desk.dirty.are_none() {
             self.next_periodic = Time::NEVER;
             return;
@@ -572,7 +572,8 @@ impl WriteBack for Today {
                 self.work = Some(work);
                 return;
             }
-            // All that is dirty may be being written already.
+            // All dirty pages may be under write-back already. Another round would then find
+            // nothing to write.
             if work.why == Why::Background && self.over_background(desk) {
                 return;
             }
@@ -588,13 +589,14 @@ impl WriteBack for Today {
     }
 
     fn fsync_cleans(&self) -> bool {
-        // I_DIRTY_PAGES stays (ext4, XFS, block devices): __writeback_single_inode takes it.
+        // fsync leaves I_DIRTY_PAGES set (ext4, XFS, block devices). __writeback_single_inode
+        // clears it later.
         false
     }
 
     fn pressed(&mut self, desk: &mut Desk<'_>) -> bool {
-        // shrink_folio_list leaves dirty pages to the flusher, which it wakes
-        // (wakeup_flusher_threads, for all that is dirty).
+        // shrink_folio_list leaves dirty pages to the flusher, and wakes it
+        // (wakeup_flusher_threads, for all dirty pages).
         if self.work.is_none() {
             self.work = Some(Work {
                 why: Why::Reclaim,

@@ -14,19 +14,17 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Percent of memory from which on dirty pages are written in the background;
-    /// default 10.
+    /// Threshold of background write-back of dirty pages, in per cent of memory; default 10.
     #[serde(default = "dirty_background_ratio")]
     dirty_background_ratio: u64,
-    /// Percent of memory from which on those who dirty pages write some; default 40.
-    /// Never above half of the memory, nor below 5.
+    /// Threshold of write-back by the writers themselves, in per cent of memory; default
+    /// 40. Limited to 5 to 50.
     #[serde(default = "dirty_ratio")]
     dirty_ratio: u64,
-    /// How long an object may be dirty before it is written; default 30s.
+    /// Age of a dirty object at its periodic write-back; default 30s.
     #[serde(default = "dirty_expire")]
     dirty_expire: Duration,
-    /// How often is looked for objects that have been dirty for too long; default
-    /// 5s. 0s: never.
+    /// Interval of the search for objects dirty for too long; default 5s. 0s: never.
     #[serde(default = "dirty_writeback")]
     dirty_writeback: Duration,
 }

@@ -28,7 +28,7 @@ fn what_cannot_be_is_refused_at_its_key() {
     assert!(refused(json!({}), &volume).contains("several drives"));
 }
 
-/// What goes down for a read of `lbn` at `now_ns`, in order.
+/// Returns the extents sent down for a read of `lbn` at `now_ns`, in order.
 fn goes_down(watch: &mut Watch, now_ns: u64, lbn: u64) -> Vec<Extent> {
     let mut out = Out::new();
     let gauges = [Gauge::default()];
@@ -70,8 +70,9 @@ fn goes_down(watch: &mut Watch, now_ns: u64, lbn: u64) -> Vec<Extent> {
 const SECTOR_NS: u64 = REVOLUTION_NS / SECTORS_PER_TRACK;
 
 proptest! {
-    /// What is read has not been read before, passes behind `overhead` and `margin`, and ends
-    /// as long before the request's own sector, which is asked for at once behind it.
+    /// The scan reads each sector once. The sectors pass after `overhead` and `margin`, and end as
+    /// long before the request's own sector. The request goes down directly after the read of the
+    /// scan.
     #[test]
     fn what_is_read_passes_in_time(
         requests in prop::collection::vec((0u64..8000, 0u64..100_000_000), 1..50), overhead_us in 0u64..400, margin_us in 0u64..900,

@@ -7,17 +7,17 @@ fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
 }
 
-/// Above members that take so long for each read, answer what they are told to, and may stand.
+/// A scrub above members with a fixed service time and given answers. The members may stand.
 struct Trial {
     scrub: Box<dyn Opportunity>,
     service: Duration,
-    /// Reads under way: when each ends.
+    /// Reads in flight, with their ends.
     reads: Vec<(Time, Own)>,
-    /// All that were begun, when.
+    /// All begun reads, with their begins in ms.
     begun: Vec<(u64, Own)>,
     /// Addresses at which members differ.
     wrong: Vec<u64>,
-    /// Requests inside, and when they leave.
+    /// End times of the requests inside.
     inside: Vec<Time>,
     standing: u32,
 }
@@ -48,7 +48,7 @@ impl Trial {
         }
     }
 
-    /// Requests come at these ms and stay 30.
+    /// Runs the clock. Requests come at `requests` in ms and stay 30 ms.
     fn run(&mut self, ms: std::ops::Range<u64>, requests: &[u64]) {
         for now in ms {
             let request = Request::default();
@@ -73,7 +73,7 @@ impl Trial {
                     "nobody is held"
                 );
             }
-            // Reads follow each other by a nanosecond, which is none here.
+            // Reads follow each other after one nanosecond, which counts as no time here.
             let then = at(now) + GAP;
             if self.scrub.next_look() <= then {
                 self.scrub

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 const SECTORS: usize = 64;
 
-/// What goes wrong with a write.
+/// Fault of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -20,7 +20,7 @@ enum Fault {
     Misdirected,
 }
 
-/// A watch above a disk that writes wrongly, and knows of each sector which version it holds.
+/// A watch above a disk with faulty writes. The disk knows the version in each sector.
 struct Trial {
     watch: Watch,
     out: Out,
@@ -30,13 +30,14 @@ struct Trial {
     service_us: Vec<u64>,
     faults: Vec<Fault>,
     writes: usize,
-    /// The version that each sector is to hold, that was sent last, and that it holds.
+    /// For each sector, the intended version, the last sent version, and the version on the disk.
     meant: Vec<u32>,
     sent: Vec<u32>,
     holds: Vec<u32>,
-    /// Sectors that somebody else's write has struck: only a write of their own mends them.
+    /// True for sectors struck by a write to another address. Only a write to the sector repairs
+    /// the sector.
     struck: Vec<bool>,
-    /// What is being written from above, by its number.
+    /// Writes in flight from above, by number.
     writing: BTreeMap<u64, Extent>,
     done: u64,
 }
@@ -95,9 +96,10 @@ impl Trial {
         }
     }
 
-    /// Whatever a write is to do, and does.
+    /// Carries out a write, possibly with a fault.
     fn apply(&mut self, extent: Extent, carried: &[u32]) {
-        // Behind them all is well: two writes that spoil each other in turns would never end.
+        // After the listed faults all writes are good. Two writes that strike each other in turns
+        // would never end.
         let fault = self.faults.get(self.writes).copied().unwrap_or(Fault::None);
         self.writes += 1;
         let whole = match fault {
@@ -120,7 +122,7 @@ impl Trial {
     fn submit(&mut self, id: u64, operation: Operation, extent: Extent) {
         let overlaps = |other: &Extent| other.start < extent.end() && extent.start < other.end();
         if operation == Operation::Write {
-            // Page caches write a page once at a time.
+            // A page cache writes a page once at a time.
             if self.writing.values().any(overlaps) {
                 return;
             }
@@ -199,7 +201,7 @@ impl Trial {
             .sum()
     }
 
-    /// In sectors.
+    /// Returns a reading in sectors.
     fn sectors_of(&self, name: &str) -> u64 {
         (self.reading(name) * 1e6 / SECTOR_BYTES as f64).round() as u64
     }
@@ -289,7 +291,7 @@ fn what_a_misdirected_write_has_struck_is_found_once_something_differs() {
     }
 }
 
-/// Nobody reads what the second write should have brought, for a third comes before.
+/// The third write comes before a verification of the second, so the second is never read.
 #[test]
 fn what_was_struck_by_a_write_that_nobody_has_seen_is_found_only_if_such_make_doubt() {
     for (doubt, holds) in [("found", u32::MAX), ("unseen", 1)] {
@@ -395,11 +397,12 @@ fn fault() -> impl Strategy<Value = Fault> {
 }
 
 proptest! {
-    /// Whatever comes when: nothing older is written over something newer, each request is
-    /// answered once, what was written is verified, overwritten, forgotten or left; and
-    /// where nothing was forgotten, each bad write is found and mended. So is what misdirected
-    /// writes have struck, of all that was ever written: where there is room for all of it, and
-    /// each write was seen, or those that were not make doubt.
+    /// Checks a random sequence of requests. No older version is written over a newer one. Each
+    /// request is answered once. All written data are verified, overwritten, forgotten or left.
+    ///
+    /// If nothing was forgotten, each bad write is found and repaired. Sectors struck by
+    /// misdirected writes are also repaired under two conditions. There is room for all data ever
+    /// written, and each write was verified or unverified writes make doubt.
     #[test]
     fn each_verified_write_that_is_bad_is_found_and_none_is_made_older(
         steps in prop::collection::vec((any::<bool>(), 0u64..56, 1u64..8, 0u64..400), 1..60),
@@ -443,7 +446,7 @@ proptest! {
     }
 }
 
-/// Says nothing.
+/// The opportunity sends no signal.
 #[test]
 fn it_sends_no_signals() {
     let mut verify = build(&Keys::new(), &site()).unwrap();

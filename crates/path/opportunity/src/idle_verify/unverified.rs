@@ -1,10 +1,10 @@
-//! Extents that do not overlap, by address and by age.
+//! Extents without overlap, by address and by age.
 
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, Sectors};
 use std::collections::BTreeMap;
 
-/// Extents that do not overlap, in the order of their addresses.
+/// Extents without overlap, in order of address.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extents(Vec<Extent>);
 
@@ -17,7 +17,7 @@ impl Extents {
         Sectors(self.0.iter().map(|extent| extent.sectors.0).sum())
     }
 
-    /// Takes out what overlaps; answers how much.
+    /// Removes the overlap with `gone`, and returns the number of removed sectors.
     pub fn remove(&mut self, gone: Extent) -> Sectors {
         let before = self.sectors();
         self.0 = self
@@ -38,7 +38,7 @@ impl IntoIterator for Extents {
     }
 }
 
-/// What an extent has before and behind another.
+/// Returns the parts of an extent before and after another extent.
 fn without(extent: Extent, gone: Extent) -> [Option<Extent>; 2] {
     let piece = |start: Lbn, end: Lbn| {
         (start < end).then(|| Extent {
@@ -52,12 +52,12 @@ fn without(extent: Extent, gone: Extent) -> [Option<Extent>; 2] {
     ]
 }
 
-/// What was written and not verified.
+/// Kept data by address and by age.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unverified {
-    /// Behind the last sector of each, and its age, by its first.
+    /// Maps the first sector of each extent to the end (exclusive) and the age.
     places: BTreeMap<u64, (u64, u64)>,
-    /// The first sector of each, by its age: the oldest first.
+    /// Maps the age of each extent to the first sector; the oldest comes first.
     ages: BTreeMap<u64, u64>,
     sectors: u64,
     age: u64,
@@ -72,7 +72,7 @@ impl Unverified {
         self.places.is_empty()
     }
 
-    /// Adds the newest, of which nothing is there.
+    /// Adds the newest extent, which must not overlap the others.
     pub fn add(&mut self, extent: Extent) {
         self.age += 1;
         self.put(extent, self.age);
@@ -92,8 +92,8 @@ impl Unverified {
         Some((Extent::new(start, end - start), age))
     }
 
-    /// Takes out what overlaps; answers how much. Of one that is cut in two, what lies behind
-    /// is as the newest.
+    /// Removes the overlap with `gone`, and returns the number of removed sectors. If an extent is
+    /// cut in two, the rear part becomes the newest extent.
     pub fn remove(&mut self, gone: Extent) -> Sectors {
         let before = self.sectors;
         while let Some(start) = self.overlapping(gone)
@@ -118,7 +118,7 @@ impl Unverified {
             .map(|(start, _)| *start)
     }
 
-    /// Takes the oldest out, so much of it at most.
+    /// Removes the oldest extent, or the first `most` sectors of the extent.
     pub fn take_oldest(&mut self, most: Sectors) -> Option<Extent> {
         let start = *self.ages.first_key_value()?.1;
         let (extent, age) = self.take(start)?;
@@ -133,7 +133,8 @@ impl Unverified {
         })
     }
 
-    /// Forgets the oldest until no more than `keep` is left; answers how much.
+    /// Forgets the oldest data until at most `keep` sectors are left. Returns the number of
+    /// forgotten sectors.
     pub fn forget_beyond(&mut self, keep: Sectors) -> Sectors {
         let mut forgotten = Sectors::ZERO;
         while self.sectors > keep.0 {

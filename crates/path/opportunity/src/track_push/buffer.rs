@@ -1,40 +1,40 @@
-//! The tracks that a drive's buffer holds, followed from outside.
+//! The tracks in a drive's buffer, followed from outside.
 
 use fullstroke_contract::Extent;
 use std::collections::BTreeMap;
 
-/// What is noted of a track (`tr_buffer_desc`).
+/// State of a track (`tr_buffer_desc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Track {
     pub extent: Extent,
-    /// Reads since it came, the one that brought it not among them (`cache_access`).
+    /// Number of reads of the track since the first read, which is not counted (`cache_access`).
     pub hits: u32,
-    /// Those of them that went on where the last one had ended.
+    /// Number of reads that continued the previous read.
     in_order: u32,
-    /// Behind the sector that was read last (`last_accessed_blk`).
+    /// End of the last read (`last_accessed_blk`).
     last: u64,
-    /// Whether it has come to stand in the transfer window.
+    /// True if the track has entered the transfer window.
     in_window: bool,
-    /// When it was used last.
+    /// Tick of the last use.
     tick: u64,
 }
 
 impl Track {
-    /// Whether it is read in order: at least half of its reads were. The document compares
-    /// two neighbouring reads, and leaves open which.
+    /// True if the track is read sequentially, that is, in at least half of the reads. The document
+    /// compares two neighbouring reads and leaves open which reads.
     pub fn is_sequential(&self) -> bool {
         2 * self.in_order > self.hits
     }
 }
 
-/// Whole tracks, the least recently used goes first.
+/// Whole tracks; the least recently used track goes first.
 pub(super) struct Buffer {
     most: usize,
     window: usize,
     tick: u64,
-    /// By their first sector.
+    /// Tracks by first sector.
     tracks: BTreeMap<u64, Track>,
-    /// Their first sectors, by when they were used.
+    /// First sectors of the tracks, by tick of the last use.
     order: BTreeMap<u64, u64>,
 }
 
@@ -49,8 +49,8 @@ impl Buffer {
         }
     }
 
-    /// Sectors `start..end` of a track are read, and `found` is false from now on if the
-    /// track was not here. Answers which had to go for it.
+    /// Records a read of sectors `start..end` of a track. Sets `found` to false if the track was
+    /// not in the buffer. Returns the track that had to go.
     pub fn read(
         &mut self,
         extent: Extent,
@@ -61,7 +61,7 @@ impl Buffer {
         self.tick += 1;
         let tick = self.tick;
         let first = extent.start.0;
-        // A read that comes over from the track before goes on as well.
+        // A read that continues from the previous track counts as sequential as well.
         let comes_over = start == first && self.ends_at(first);
         let (track, came) = match self.take(first) {
             Some(track) => (track, false),
@@ -105,7 +105,7 @@ impl Buffer {
         gone
     }
 
-    /// Whether the track that ends at `sector` was read to its end last.
+    /// True if the last read of the track before `sector` reached the end of that track.
     fn ends_at(&self, sector: u64) -> bool {
         let before = self.tracks.range(..sector).next_back();
         before.is_some_and(|(_, track)| track.extent.end().0 == sector && track.last == sector)
@@ -127,8 +127,8 @@ impl Buffer {
         Some(track)
     }
 
-    /// A track that stands in the transfer window and did not before. There stand those
-    /// that go when fewer than so many others come.
+    /// Returns a track that has newly entered the transfer window. The window holds the next tracks
+    /// to go.
     pub fn enter_window(&mut self) -> Option<Track> {
         let room = self.most - self.tracks.len();
         let near = self.order.values().take(self.window.saturating_sub(room));
@@ -144,12 +144,12 @@ impl Buffer {
         Some(*track)
     }
 
-    /// The track was fetched as a whole.
+    /// Removes a track after a fetch of the whole track.
     pub fn give_up(&mut self, first: u64) {
         self.take(first);
     }
 
-    /// What is written is no longer what was read.
+    /// Removes tracks whose data are overwritten.
     pub fn overwritten(&mut self, extent: Extent) {
         let before = self.tracks.range(..extent.end().0).rev();
         let over: Vec<u64> = before

@@ -1,12 +1,14 @@
-//! Which reads fetch what was offered. Nothing in a request says why it was sent.
+//! Recognition of reads that fetch offered tracks. A request does not tell why the host sent the
+//! request.
 
 use fullstroke_contract::Extent;
 use std::collections::VecDeque;
 
-/// A host fetches whole pages: so many sectors may be missing at either end, less one.
+/// Sectors of a page. A host fetches whole pages, so up to one page less one sector may be missing
+/// at either end.
 const PAGE_SECTORS: u64 = 8;
 
-/// Tracks that were offered, and how much of each was fetched.
+/// Offered tracks, with the fetched part of each.
 pub(super) struct Fetches {
     most: usize,
     offered: VecDeque<Offered>,
@@ -14,12 +16,13 @@ pub(super) struct Fetches {
 
 struct Offered {
     track: Extent,
-    /// Behind what was fetched last.
+    /// End of the last fetch.
     next: u64,
 }
 
 impl Offered {
-    /// It is fetched in order, from where it begins, in as many pieces as the host likes.
+    /// True if a read is the next piece of the fetch. A track is fetched in order from the
+    /// beginning, in any number of pieces.
     fn takes(&self, read: Extent) -> bool {
         let begins = if self.next == self.track.start.0 {
             (self.next..self.next + PAGE_SECTORS).contains(&read.start.0)
@@ -35,7 +38,7 @@ impl Offered {
 }
 
 impl Fetches {
-    /// Of so many offers at most; the oldest are forgotten.
+    /// Creates a store of at most `most` offers. The oldest offers are forgotten.
     pub fn new(most: usize) -> Fetches {
         Fetches {
             most,
@@ -54,7 +57,7 @@ impl Fetches {
         });
     }
 
-    /// Whether a read fetches (the next piece of) something that was offered.
+    /// True if a read fetches the next piece of an offered track.
     pub fn takes(&mut self, read: Extent) -> bool {
         let Some(offered) = self.offered.iter_mut().find(|offered| offered.takes(read)) else {
             return false;
@@ -63,7 +66,7 @@ impl Fetches {
         true
     }
 
-    /// A track that was fetched as a whole; it is forgotten.
+    /// Removes and returns a completely fetched track.
     pub fn fetched(&mut self) -> Option<Extent> {
         let place = self.offered.iter().position(Offered::is_fetched)?;
         self.offered.remove(place).map(|offered| offered.track)

@@ -1,15 +1,15 @@
-//! The share of hits in a window that moves on each second (`track_buffer_hit_ratio`).
+//! The share of hits in a window that moves each second (`track_buffer_hit_ratio`).
 
 use fullstroke_units::Time;
 use std::collections::VecDeque;
 
-/// Reads of the last so many whole seconds.
+/// Reads of the last whole seconds.
 pub(super) struct Recent {
     seconds: u64,
-    /// The second that is not over.
+    /// Number of the current second.
     second: u64,
     running: Reads,
-    /// Those that are over and had reads, the oldest first.
+    /// Past seconds with their reads, the oldest first.
     over: VecDeque<(u64, Reads)>,
     sum: Reads,
 }
@@ -31,7 +31,7 @@ impl Recent {
         }
     }
 
-    /// It is so late.
+    /// Advances the window to `now`.
     pub fn at(&mut self, now: Time) {
         let second = now.as_nanos() / 1_000_000_000;
         if second == self.second {
@@ -53,13 +53,13 @@ impl Recent {
         }
     }
 
-    /// A read came, and was found or not.
+    /// Counts a read.
     pub fn read(&mut self, found: bool) {
         self.running.all += 1;
         self.running.found += u64::from(found);
     }
 
-    /// Of the seconds that are over; 0 if nothing was read.
+    /// Returns the share of hits in the past seconds; 0 if there were no reads.
     pub fn hit_ratio(&self) -> f64 {
         if self.sum.all == 0 {
             0.0

@@ -7,7 +7,7 @@ fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
 }
 
-/// An opportunity with such keys, above tracks of 80 sectors.
+/// An opportunity above tracks of 80 sectors.
 struct Trial {
     push: Box<dyn Opportunity>,
     now: Time,
@@ -23,7 +23,7 @@ impl Trial {
         }
     }
 
-    /// Tracks 50 and 51 are read again and again for a while, which makes hits.
+    /// Reads tracks 50 and 51 repeatedly for a while, so that the buffer has hits.
     fn warm(keys: Value) -> Trial {
         let mut trial = Trial::new(keys);
         for ms in 0..12 {
@@ -33,7 +33,7 @@ impl Trial {
         trial
     }
 
-    /// Answers whether it has to wait.
+    /// Sends a request. Returns true if the request has to wait.
     fn request(&mut self, operation: Operation, start: u64, sectors: u64) -> bool {
         let request = Request {
             operation,
@@ -105,7 +105,7 @@ fn what_is_read_in_order_is_not_offered() {
     for track in 3..9 {
         (0..10).for_each(|step| _ = trial.read(track * 80 + 8 * step, 8));
     }
-    // In long reads, which come over from track to track, it is the same.
+    // Long reads across tracks give the same result.
     (0..6).for_each(|step| _ = trial.read(20 * 80 + 60 * step, 60));
     assert_eq!(trial.offered, [50]);
 }

@@ -1,7 +1,7 @@
 use super::*;
 use fullstroke_contract::{Breakdown, Operation, Out, Status};
 
-/// Asks for as much as it is asked for, whenever that is: more than any drives can do.
+/// An opportunity that always returns another request: more than any drives can serve.
 struct Greedy(u64);
 
 impl Opportunity for Greedy {
@@ -25,7 +25,7 @@ impl Opportunity for Greedy {
     }
 }
 
-/// Requests that went to the array.
+/// Returns the requests sent to the array.
 fn issued(out: &mut Out) -> Vec<Request> {
     out.requests().collect()
 }
@@ -50,7 +50,7 @@ fn what_an_opportunity_has_outstanding_is_bounded_and_ends_with_the_run() {
     };
     watch.completed(now, Port::FIRST, done(&first[0]), &mut Cx::alone(&mut out));
     assert_eq!(issued(&mut out).len(), 1);
-    // Once the workloads have ended, nothing takes the place of what is done.
+    // After the end of the workloads, no new request replaces a finished one.
     watch
         .ordered(now, Order::Rest, &mut Cx::alone(&mut out))
         .unwrap();

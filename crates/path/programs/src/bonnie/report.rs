@@ -1,4 +1,4 @@
-//! What Bonnie says: one line of numbers below three of headings.
+//! Bonnie's report: one line of numbers below three lines of headings.
 
 use super::{Outcome, Phase, Plan};
 use crate::program::Report;
@@ -43,7 +43,7 @@ pub(super) fn of(plan: &Plan, outcomes: &[Outcome]) -> Report {
     }
 }
 
-/// Bytes or seeks a second; what took no time has none.
+/// Returns bytes or seeks per second; `None` for a phase without duration.
 fn rate(outcome: &Outcome) -> Option<f64> {
     let seconds = outcome.took.as_secs_f64();
     (seconds > 0.0).then(|| outcome.done as f64 / seconds)

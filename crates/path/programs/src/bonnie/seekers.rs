@@ -1,17 +1,17 @@
-//! Processes that read chunks at random places, and write every tenth back.
+//! Processes for reads of chunks at random places; every tenth chunk is written back.
 
 use super::{FD, Flavour, Outcome, Phase, Plan};
 use crate::call::{Call, How};
 use crate::program::{Next, Turn};
 use fullstroke_units::{Duration, Random, Seed, Time};
 
-/// Each process writes its first chunk back, and every tenth after it (`UpdateSeek`).
+/// Each process writes back its first chunk, and then every tenth (`UpdateSeek`).
 const UPDATE: u64 = 10;
 
-/// All of them.
+/// All seekers.
 pub(super) struct Seekers {
     all: Vec<Seeker>,
-    /// Seeks that nobody has begun.
+    /// Number of seeks not yet begun.
     tickets: u64,
     seeks: u64,
     opened: bool,
@@ -28,7 +28,7 @@ struct Seeker {
     ended: Option<Time>,
 }
 
-/// What it does next.
+/// Next step of a seeker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Open,
@@ -61,17 +61,17 @@ impl Seekers {
         }
     }
 
-    /// They may open the file.
+    /// Allows the seekers to open the file.
     pub fn open(&mut self) {
         self.opened = true;
     }
 
-    /// They may seek.
+    /// Allows the seekers to seek.
     pub fn go(&mut self) {
         self.going = true;
     }
 
-    /// From the first one's beginning to the last one's end, if all have ended.
+    /// Returns the result from the first start to the last end, if all seekers have ended.
     pub fn result(&self) -> Option<Outcome> {
         let began = self.all.iter().map(|seeker| seeker.began).min()??;
         let ended: Option<Vec<Time>> = self.all.iter().map(|seeker| seeker.ended).collect();
@@ -84,7 +84,7 @@ impl Seekers {
         })
     }
 
-    /// A seeker takes the next ticket, and seeks to a random chunk.
+    /// Takes the next ticket and seeks to a random chunk.
     fn take_ticket<'a>(&'a mut self, plan: &'a Plan, turn: Turn<'_>) -> Next<'a> {
         let seeker = &mut self.all[turn.process as usize - 1];
         seeker.began.get_or_insert(turn.now);
@@ -141,7 +141,7 @@ impl Seekers {
                 } else {
                     Step::Ticket
                 };
-                // Seekers compute side by side: their sum may exceed what can be counted.
+                // Seekers compute in parallel, so that the sum may overflow.
                 self.computed = self.computed.saturating_add(plan.cpu_chunk);
                 match plan.cpu_chunk {
                     Duration::ZERO => self.next(plan, turn),
@@ -173,7 +173,7 @@ impl Seekers {
 }
 
 impl Seeker {
-    /// What comes when no ticket is left: bonnie++ makes the file durable before it closes it.
+    /// Ends a seeker when no ticket is left. bonnie++ calls `fsync` before the close.
     fn last(&mut self, plan: &Plan) -> Next<'static> {
         self.step = Step::Close;
         match plan.flavour {

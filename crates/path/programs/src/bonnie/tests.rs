@@ -27,7 +27,7 @@ fn figure(plain: &Plain, name: &str) -> f64 {
 #[test]
 fn brays_bonnie_writes_three_times_and_reads_three_times_and_seeks() {
     let plain = run(json!({ "size": "2MiB", "seeks": 300 })).unwrap();
-    // 128 chunks; at most the first seek and every tenth of each of three processes write.
+    // 128 chunks. At most the first seek and every tenth of each of three processes write.
     let seeks_written = plain.written - 3 * (2 << 20);
     assert_eq!(seeks_written % (16 << 10), 0);
     assert!(
@@ -35,7 +35,8 @@ fn brays_bonnie_writes_three_times_and_reads_three_times_and_seeks() {
         "{seeks_written}"
     );
     assert_eq!(plain.read, 3 * (2 << 20) + 300 * (16 << 10));
-    // 512 buffers of characters each way; 128 chunks, and the end of the file twice.
+    // 512 buffers of characters in each direction. 128 chunks, and the end of the file in two
+    // phases.
     assert_eq!(count(&plain, "Read"), 512 + 2 * 129 + 300);
     assert_eq!(count(&plain, "Fsync"), 0);
     assert_eq!(
@@ -49,7 +50,7 @@ fn brays_bonnie_writes_three_times_and_reads_three_times_and_seeks() {
         names[..3],
         ["putc_mb_per_s", "rewrite_mb_per_s", "write_mb_per_s"]
     );
-    // 16 KiB a microsecond, but for opening and closing.
+    // 16 KiB per microsecond, except for open and close.
     assert!((figure(&plain, "write_mb_per_s") / 16_384.0 - 1.0).abs() < 0.02);
 }
 
@@ -58,7 +59,7 @@ fn bonnie_plus_plus_ends_each_phase_with_an_fsync_and_counts_its_chunks() {
     let plain =
         run(json!({ "flavour": "bonnie++", "size": "2MiB", "phases": ["write", "rewrite", "read", "seek"] }))
             .unwrap();
-    // As under strace: 256 chunks a phase, three phases and five seekers that end.
+    // Same as under strace: 256 chunks per phase, three phases and five seekers.
     assert_eq!(count(&plain, "Fsync"), 3 + 5);
     assert_eq!(count(&plain, "Read"), 2 * 256 + 8192);
     let processes: std::collections::BTreeSet<u32> =

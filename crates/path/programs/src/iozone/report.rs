@@ -1,4 +1,4 @@
-//! What IOzone says: a table of kB/s, or the throughput of its processes.
+//! IOzone's report: a table of kB/s, or the throughput of its processes.
 
 use super::{Config, Kind};
 use crate::program::Report;
@@ -7,15 +7,15 @@ use std::fmt::Write as _;
 
 const HEAD: &str = "                                                     random   random     bkwd  record   stride\n      kB  reclen    write  rewrite     read   reread     read    write     read rewrite     read\n";
 
-/// From when each kind began and ended, by process.
+/// Returns the report from the begin and end of each kind, by process.
 pub(super) fn of(config: &Config, spans: &[&[(Time, Time)]]) -> Report {
     let mut report = Report::default();
-    // The first time that each kind is run.
+    // Only the first run of each kind counts.
     let rates: Vec<Option<f64>> = Kind::ALL
         .iter()
         .map(|kind| {
             let at = config.kinds.iter().position(|known| known == kind)?;
-            // IOzone's "children see throughput": the sum of their rates.
+            // IOzone's "children see throughput": the sum of the processes' rates.
             spans
                 .iter()
                 .map(|spans| rate(config.size.0, spans.get(at)?))
@@ -54,7 +54,7 @@ pub(super) fn of(config: &Config, spans: &[&[(Time, Time)]]) -> Report {
     report
 }
 
-/// Bytes a second; what took no time has no rate.
+/// Returns bytes per second; `None` for a span without duration.
 fn rate(bytes: u64, &(began, ended): &(Time, Time)) -> Option<f64> {
     let seconds = ended.saturating_since(began).as_secs_f64();
     (seconds > 0.0).then(|| bytes as f64 / seconds)

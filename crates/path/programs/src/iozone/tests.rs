@@ -9,7 +9,7 @@ fn run(value: Value) -> Result<Plain, String> {
     Ok(plain)
 }
 
-/// Records in the order in which they were sought, 4 KiB each.
+/// Returns the records of 4 KiB in the order of the seeks.
 fn sought(plain: &Plain) -> Vec<u64> {
     let seeks = plain
         .calls
@@ -46,7 +46,7 @@ fn every_kind_moves_the_file_once_and_has_its_figure() {
         .split_whitespace()
         .collect();
     assert_eq!((row.len(), row[0], row[1]), (11, "512", "4"));
-    // 4 KiB a microsecond, and one more to seek.
+    // 4 KiB per microsecond, and one more microsecond for each seek.
     assert_eq!(row[2], "4000000");
     assert_eq!(row[6], "2000000");
 }
@@ -74,7 +74,7 @@ fn records_are_sought_in_the_order_of_their_kind() {
 fn what_counts_is_said_by_its_keys() {
     let rate = |value: Value| run(value).unwrap().report.figures[0].1;
     let base = rate(json!({ "size": "40KiB", "kinds": ["write"] }));
-    // Ten records take 10 µs; an fsync and a close one more each.
+    // Ten records take 10 µs. An fsync and a close take 1 µs each.
     assert!((base - 4096.0).abs() < 1e-6, "{base}");
     let fsync = rate(json!({ "size": "40KiB", "kinds": ["write"], "fsync": true }));
     assert!((fsync * 11.0 - 40_960.0).abs() < 1e-6, "{fsync}");

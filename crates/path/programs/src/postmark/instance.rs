@@ -11,30 +11,31 @@ use fullstroke_units::{Seed, Time};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// The only file that is ever open.
+/// The only descriptor: at most one file is open at a time.
 const FD: Fd = Fd(0);
 
-/// What an instance is told.
+/// Parameters of an instance.
 pub(super) struct Site {
     pub runs: Arc<[Settings]>,
-    /// `None`: PostMark's own seed is all there is.
+    /// Seed of the run; `None` to use only PostMark's own seed.
     pub seed: Option<Seed>,
-    /// The buffer of a stream, in bytes.
+    /// Size of a stream's buffer, in bytes.
     pub stdio: u64,
     pub number: u32,
-    /// Its top-level directory, with `/` behind, or nothing.
+    /// Top-level directory with a `/` at the end, or empty.
     pub top: String,
 }
 
-/// What has come of a run so far.
+/// Results of a run so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outcome {
     pub began: Time,
-    /// When transactions began and ended, and all files were deleted.
+    /// Times of the begin of the transactions, the end of the transactions, and the deletion of all
+    /// files.
     pub pool_made: Option<Time>,
     pub transactions_ended: Option<Time>,
     pub ended: Option<Time>,
-    /// The last instant that is known.
+    /// Latest known time.
     pub now: Time,
     pub transactions: u32,
     pub created: u32,
@@ -45,29 +46,30 @@ pub(super) struct Outcome {
     pub deleted_alone: u32,
     pub bytes_read: u64,
     pub bytes_written: u64,
-    /// Creations that found no entry free, and appends to files that were full.
+    /// Number of creations without a free entry, and of appends to files of maximum length.
     pub no_room: u32,
     pub full: u32,
     pub out_of_files: bool,
 }
 
-/// Where a run is.
+/// Phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Before a run.
     Ready,
-    /// So many directories have been made.
+    /// Creates directories; the field is the number so far.
     Directories(u32),
-    /// So many files have been created, or had no room.
+    /// Creates the pool; the field is the number of files so far, including creations without a
+    /// free entry.
     Pool(u32),
     Transactions(Half),
-    /// As far as this entry, files have been deleted.
+    /// Deletes files; the field is the next entry.
     Deleting(u32),
-    /// So many directories have been removed.
+    /// Removes directories; the field is the number so far.
     Removing(u32),
 }
 
-/// What is next in a transaction.
+/// Next part of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Half {
     ReadOrAppend,
@@ -75,7 +77,7 @@ enum Half {
     Nothing,
 }
 
-/// What is left of an operation on the file or directory called `path`.
+/// Remaining work of an operation on the file or directory `path`.
 #[derive(Clone, Debug)]
 enum Work {
     Nothing,
@@ -98,14 +100,14 @@ enum Part {
 /// One process.
 pub(super) struct Instance {
     site: Site,
-    /// The run that is under way.
+    /// Index of the present run.
     run: usize,
     phase: Phase,
     table: Table,
     draws: Mersenne,
     work: Work,
     path: String,
-    /// When the transaction under way began.
+    /// Begin of the present transaction.
     began: Time,
     outcomes: Vec<Outcome>,
 }
@@ -129,12 +131,12 @@ impl Instance {
         self.site.number
     }
 
-    /// What has come of each run that has begun.
+    /// Returns the results of each run so far.
     pub fn outcomes(&self) -> &[Outcome] {
         &self.outcomes
     }
 
-    /// Directories that must be there.
+    /// Returns the necessary directories before the run.
     pub fn laid_out(&self) -> Vec<Laid> {
         let places = self.site.runs.iter().flat_map(|run| &run.locations);
         let tops = std::iter::once(self.site.top.clone());
@@ -186,7 +188,7 @@ impl Instance {
         self.outcomes.last_mut().expect("a run has begun")
     }
 
-    /// The next call of the operation under way.
+    /// Returns the next call of the present operation.
     fn part(&mut self) -> Option<Part> {
         match &mut self.work {
             Work::Nothing => None,
@@ -230,7 +232,7 @@ impl Instance {
         }
     }
 
-    /// Begins the next operation, or the next phase.
+    /// Begins the next operation or the next phase.
     fn go_on(&mut self, now: Time) {
         self.phase = match self.phase {
             Phase::Ready => self.ready(),
@@ -287,7 +289,8 @@ impl Instance {
             None => own,
         });
         if self.site.seed.is_none() {
-            // Random text of twice the longest file is made first (`initialize_file_source`).
+            // PostMark first creates random text of twice the length of the longest file
+            // (`initialize_file_source`). The draws keep the random sequence the same.
             (0..2 * longest).for_each(|_| _ = self.draws.draw());
         }
         self.table = Table::new(number);
@@ -425,12 +428,12 @@ impl Instance {
         self.work = Work::Alone(Part::Remove);
     }
 
-    /// Subdirectories of each location; a single one is not used.
+    /// Returns the number of subdirectories of each location. A single subdirectory is not used.
     fn subdirectories(&self) -> u32 {
         self.settings().subdirectories.max(1)
     }
 
-    /// Subdirectories of all locations.
+    /// Returns the number of subdirectories of all locations.
     fn directories(&self) -> u32 {
         match self.subdirectories() {
             1 => 0,
@@ -438,7 +441,7 @@ impl Instance {
         }
     }
 
-    /// A location by weight, and a subdirectory.
+    /// Draws a location by weight, and a subdirectory.
     fn draw_directory(&mut self) -> u32 {
         let locations = &self.site.runs[self.run].locations;
         let mut place = 0;
@@ -468,7 +471,7 @@ impl Instance {
         write!(self.path, "{}", file.number).expect("a string takes it");
     }
 
-    /// The path of a subdirectory, or of a location with `/` behind.
+    /// Sets the path of a subdirectory, or of a location with a `/` at the end.
     fn set_directory(&mut self, directory: u32) {
         let Instance {
             site, path, run, ..

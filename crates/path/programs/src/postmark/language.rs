@@ -1,4 +1,4 @@
-//! PostMark's configuration language, as 1.51 reads it: a command a line.
+//! PostMark's configuration language as in 1.51: one command per line.
 
 use super::settings::{
     FILES_MAX, LOCATIONS_MAX, Location, SIZE_MAX, SUBDIRECTORIES_MAX, Settings, Style,
@@ -26,15 +26,15 @@ const SETTINGS: &[&str] = &[
     "report",
 ];
 
-/// A configuration: what each of its runs does.
+/// A configuration: the settings of each run.
 #[derive(Debug, Default)]
 pub(super) struct Configuration {
     pub runs: Vec<Settings>,
-    /// What of it has no meaning here.
+    /// Sentences about lines without meaning here.
     pub notes: Vec<String>,
 }
 
-/// Lines that mean nothing here, counted.
+/// Counts of lines without meaning here.
 #[derive(Default)]
 struct Passed {
     shows: u64,
@@ -68,8 +68,8 @@ impl Passed {
     }
 }
 
-/// Reads a configuration. Empty lines and those that begin with `#` are passed over;
-/// PostMark answers them with "Eh?".
+/// Reads a configuration. Skips empty lines and lines with a leading `#`. PostMark itself answers
+/// these lines with "Eh?".
 pub(super) fn parse(text: &str) -> Result<Configuration, ProgramError> {
     let mut settings = Settings::default();
     let mut configuration = Configuration::default();
@@ -117,7 +117,7 @@ pub(super) fn parse(text: &str) -> Result<Configuration, ProgramError> {
     Ok(configuration)
 }
 
-/// One `set`.
+/// Carries out one `set` command.
 fn set(settings: &mut Settings, words: &[&str]) -> Result<(), Reason> {
     match *words {
         ["size", low] => size(settings, low, low)?,
@@ -181,7 +181,7 @@ fn one_of<T: Copy>(word: &str, known: &[(&str, T)]) -> Result<T, Reason> {
         })
 }
 
-/// `PATH` alone, `+PATH` besides the others, `-PATH` no longer.
+/// `PATH` replaces all locations, `+PATH` adds one, `-PATH` removes one.
 fn place(locations: &mut Vec<Location>, words: &[&str]) -> Result<(), Reason> {
     let (first, rest) = words.split_first().expect("there is a word");
     let with = |path: &str| location(&[&[path], rest].concat());

@@ -1,4 +1,4 @@
-//! What PostMark says of its runs.
+//! PostMark's report.
 
 use super::instance::{Instance, Outcome};
 use super::settings::{Settings, Style};
@@ -6,10 +6,10 @@ use crate::program::Report;
 use fullstroke_units::Time;
 use std::fmt::Write as _;
 
-/// PostMark's MB.
+/// PostMark's megabyte in bytes.
 const MEGABYTE: f64 = 1_048_576.0;
 
-/// Figures of the last run, reports of all.
+/// Returns the figures of the last run and the reports of all runs.
 pub(super) fn of(runs: &[Settings], notes: &[String], instances: &[Instance]) -> Report {
     let mut report = Report {
         notes: notes.to_vec(),
@@ -61,7 +61,7 @@ pub(super) fn of(runs: &[Settings], notes: &[String], instances: &[Instance]) ->
     report
 }
 
-/// Seconds from one instant to another, as far as the run has come.
+/// Returns the seconds from one time to another. A future time counts as the present.
 fn seconds(from: Option<Time>, to: Option<Time>, outcome: &Outcome) -> f64 {
     let from = from.unwrap_or(outcome.now);
     to.unwrap_or(outcome.now)
@@ -85,7 +85,7 @@ fn last(outcome: &Outcome) -> f64 {
     seconds(outcome.transactions_ended, outcome.ended, outcome)
 }
 
-/// Means over the instances; what took no time has no rate.
+/// Returns means over the instances. A phase without duration has no rate.
 fn figures(outcomes: &[&Outcome]) -> Vec<(&'static str, f64)> {
     let mut figures = Vec::new();
     let mut mean = |name, figure: fn(&Outcome) -> (f64, f64)| {
@@ -134,14 +134,13 @@ fn figures(outcomes: &[&Outcome]) -> Vec<(&'static str, f64)> {
     figures
 }
 
-/// Whole seconds between two instants, as `time(2)` has them, and 1 at least
-/// (`diff_time`).
+/// Returns the whole seconds between two times of `time(2)`, but at least 1 (`diff_time`).
 fn whole_seconds(from: Time, to: Time) -> u64 {
     let second = |time: Time| time.as_nanos() / 1_000_000_000;
     (second(to) - second(from)).max(1)
 }
 
-/// The report of a run that is over.
+/// Prints the report of a finished run.
 fn print(text: &mut String, settings: &Settings, outcome: &Outcome) {
     let ended = outcome.ended.unwrap_or(outcome.now);
     let made = outcome.pool_made.unwrap_or(ended);
@@ -158,7 +157,7 @@ fn print(text: &mut String, settings: &Settings, outcome: &Outcome) {
     }
 }
 
-/// In whole seconds.
+/// Durations in whole seconds.
 struct Times {
     all: u64,
     pool: u64,
@@ -229,9 +228,9 @@ fn verbose(text: &mut String, outcome: &Outcome, times: &Times) {
     line(1, data("written", outcome.bytes_written));
 }
 
-/// Seconds in all and of transactions; transactions a second; files created a second
-/// in all, alone and mixed; read and appended; deleted in all, alone and mixed; bytes
-/// read and written a second.
+/// Prints one line of numbers. The order is: seconds in all and of transactions; transactions per
+/// second; files created per second in all, alone and mixed; read and appended; deleted in all,
+/// alone and mixed; bytes read and written per second.
 fn terse(text: &mut String, outcome: &Outcome, times: &Times) {
     let rate = |count: u32, seconds: u64| f64::from(count) / seconds as f64;
     let numbers = [
@@ -254,7 +253,7 @@ fn terse(text: &mut String, outcome: &Outcome, times: &Times) {
     _ = writeln!(text, "{} {} {}", times.all, times.mixed, numbers.join(" "));
 }
 
-/// Bytes as PostMark prints them.
+/// Returns a number of bytes in PostMark's format.
 fn scaled(bytes: f64) -> String {
     if bytes > MEGABYTE {
         format!("{:.2} megabytes", bytes / MEGABYTE)

@@ -1,39 +1,39 @@
-//! What one run of PostMark does.
+//! The settings of one run of PostMark.
 
 use fullstroke_contract::{Reason, reason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// PostMark reserves twice the length of its longest file, in an `int`.
+/// Maximum length of a file. PostMark reserves twice the length of its longest file, in an `int`.
 pub(super) const SIZE_MAX: u64 = (1 << 30) - 1;
-/// Twice as many entries of 12 bytes are kept: 240 MB.
+/// Maximum number of files. The table has twice as many entries of 12 bytes: 240 MB.
 pub(super) const FILES_MAX: u64 = 10_000_000;
-/// Names are numbers of 32 bits.
+/// Maximum number of transactions. File names are numbers of 32 bits.
 pub(super) const TRANSACTIONS_MAX: u64 = 1_000_000_000;
-/// Directories of one location.
+/// Maximum number of subdirectories of one location.
 pub(super) const SUBDIRECTORIES_MAX: u64 = 1_000_000;
-/// Locations, and the weight of one.
+/// Maximum number of locations, and maximum weight of a location.
 pub(super) const LOCATIONS_MAX: usize = 1000;
 pub(super) const WEIGHT_MAX: u64 = 1_000_000;
 
-/// How PostMark prints its report.
+/// Format of PostMark's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Style {
-    /// In words.
+    /// Text.
     Verbose,
     /// One line of numbers.
     Terse,
 }
 
-/// A directory that files are made in, and how many of them compared with others.
+/// A directory for files, and its weight relative to the other directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Location {
     pub path: String,
     pub weight: u32,
 }
 
-/// The settings of one run. Sizes in bytes.
+/// The settings of one run. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub size_low: u32,
@@ -45,16 +45,16 @@ pub(super) struct Settings {
     pub read: u32,
     pub write: u32,
     pub buffering: bool,
-    /// In tenths; `None` leaves reads and appends out.
+    /// Share of reads in tenths; `None` for neither reads nor appends.
     pub bias_read: Option<u32>,
-    /// In tenths; `None` leaves creations and deletions out.
+    /// Share of creations in tenths; `None` for neither creations nor deletions.
     pub bias_create: Option<u32>,
     pub seed: u32,
     pub style: Style,
 }
 
 impl Default for Settings {
-    /// PostMark's own (1.5, "Configurable Parameters").
+    /// Returns PostMark's own defaults (1.5, "Configurable Parameters").
     fn default() -> Settings {
         Settings {
             size_low: 500,
@@ -74,7 +74,7 @@ impl Default for Settings {
     }
 }
 
-/// A whole number from `low` to `high`, or what was found and expected.
+/// Returns a whole number from `low` to `high`, or an error with the values found and expected.
 pub(super) fn within(found: u64, low: u64, high: u64) -> Result<u32, Reason> {
     u32::try_from(found)
         .ok()
@@ -82,7 +82,7 @@ pub(super) fn within(found: u64, low: u64, high: u64) -> Result<u32, Reason> {
         .ok_or_else(|| reason!("found {found}; expected {low} to {high}"))
 }
 
-/// A bias: tenths, or -1 for none.
+/// Reads a bias: tenths, or -1 for none.
 pub(super) fn bias(found: i64) -> Result<Option<u32>, Reason> {
     match found {
         -1 => Ok(None),
@@ -93,7 +93,7 @@ pub(super) fn bias(found: i64) -> Result<Option<u32>, Reason> {
     }
 }
 
-/// `PATH` or `PATH WEIGHT`.
+/// Reads `PATH` or `PATH WEIGHT`.
 pub(super) fn location(words: &[&str]) -> Result<Location, Reason> {
     let (path, weight) = match *words {
         [path] => (path, 1),
@@ -120,7 +120,7 @@ pub(super) fn location(words: &[&str]) -> Result<Location, Reason> {
     })
 }
 
-/// A whole number.
+/// Reads a whole number.
 pub(super) fn whole(word: &str) -> Result<u64, Reason> {
     word.parse()
         .map_err(|_| reason!("found `{word}`; expected a whole number"))

@@ -1,27 +1,27 @@
-//! The files that there are.
+//! The existing files.
 
 use crate::mersenne::Mersenne;
 
-/// A file: its name is its number, in its directory.
+/// A file. Its name is its number, in its directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct File {
     pub number: u32,
-    /// Location and subdirectory.
+    /// Index of the subdirectory over all locations.
     pub directory: u32,
-    /// In bytes; 0 is no file.
+    /// Length in bytes; 0 for no file.
     pub size: u32,
 }
 
-/// PostMark's table: twice as many entries as files are created first. New files take
-/// the entry behind the last new one, or else the first that is free, which is how the
-/// order of the last deletions comes about.
+/// PostMark's table, with twice as many entries as the initial number of files. A new file takes
+/// the entry after the previous new file. If the entry is in use, the new file takes the first free
+/// entry. This rule determines the order of the final deletions.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    /// As far as entries have ever been used.
+    /// Entries up to the last ever used.
     files: Vec<File>,
     entries: u32,
     behind_last: u32,
-    /// None before it is free.
+    /// Lower bound of the free entries.
     free_from: u32,
 }
 
@@ -39,7 +39,7 @@ impl Table {
         self.entries
     }
 
-    /// What is in an entry; size 0 if nothing is.
+    /// Returns the contents of an entry; size 0 for an empty entry.
     pub fn get(&self, entry: u32) -> File {
         self.files.get(entry as usize).copied().unwrap_or_default()
     }
@@ -48,7 +48,7 @@ impl Table {
         &mut self.files[entry as usize]
     }
 
-    /// An entry for a new file, if there is one.
+    /// Returns an entry for a new file, if one is free.
     pub fn take(&mut self) -> Option<u32> {
         if self.behind_last == self.entries || self.get(self.behind_last).size > 0 {
             self.behind_last =
@@ -77,7 +77,7 @@ impl Table {
         self.free_from = self.free_from.min(entry);
     }
 
-    /// Any of the files; there must be one.
+    /// Returns a random existing file. There must be at least one.
     pub fn any(&self, draws: &mut Mersenne) -> u32 {
         loop {
             let entry = draws.below(self.entries);
@@ -92,7 +92,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// The table as PostMark searches it.
+    /// Compares with a table searched as in PostMark.
     #[test]
     fn new_files_take_the_entry_behind_the_last_or_the_first_that_is_free() {
         let mut table = Table::new(50);
@@ -104,7 +104,7 @@ mod tests {
             } else {
                 plain.iter().position(|&n| n == 0)
             };
-            // As many are created as there is room, then deleted down to a few.
+            // The table is filled completely, then most files are deleted, and so on.
             if draws.below(10) < if number / 500 % 2 == 0 { 7 } else { 3 } {
                 assert_eq!(table.take().map(|entry| entry as usize), free, "{number}");
                 if let Some(free) = free {

@@ -18,7 +18,7 @@ fn figure(plain: &Plain, name: &str) -> f64 {
     found.unwrap_or_else(|| panic!("{name}")).1
 }
 
-/// An operation a line, as the files of `strace/` have them.
+/// Returns one operation per line, in the format of the files in `strace/`.
 fn operations(plain: &Plain) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (_, call) in &plain.calls {
@@ -63,7 +63,7 @@ fn its_calls_are_those_of_postmark_itself() {
 fn its_report_is_that_of_postmark_itself() {
     let text = "set number 15\nset transactions 30\nset size 500 20000\nset subdirectories 3\nset seed 7\nrun\n";
     let plain = run(json!({ "draws": "file" }), Some(text)).unwrap();
-    // All within the first second, as on a machine of today.
+    // All times fall within the first second, as on a modern machine.
     assert_eq!(
         plain.report.text,
         "Time:\n\t1 seconds total\n\t1 seconds of transactions (30 per second)\n\nFiles:\n\

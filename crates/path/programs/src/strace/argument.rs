@@ -1,9 +1,9 @@
-//! What stands between the brackets of a call.
+//! The text between the parentheses of a call.
 
 use std::borrow::Cow;
 
-/// The next `,` or closing bracket on the level of `from`, and where it is. Strings,
-/// comments, structures and the paths that `-y` adds are passed over.
+/// Returns the next `,` or closing bracket on the level of `from`, with its position. Skips
+/// strings, comments, structures and the paths of `-y`.
 pub(super) fn next_mark(text: &str, from: usize) -> Option<(usize, u8)> {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (from, 0u32);
@@ -25,7 +25,7 @@ pub(super) fn next_mark(text: &str, from: usize) -> Option<(usize, u8)> {
     None
 }
 
-/// The quote that ends the string that begins at `at`.
+/// Returns the position of the closing quote of the string at `at`.
 fn end_of_string(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
     loop {
@@ -37,13 +37,13 @@ fn end_of_string(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// `3<` and `AT_FDCWD<` begin a path, `1<<12` does not.
+/// True if the `<` at `at` begins a path: `3<` and `AT_FDCWD<` do, `1<<12` does not.
 fn names_descriptor(bytes: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).map(|before| bytes[before]);
     matches!(before, Some(b'0'..=b'9' | b'D')) && bytes.get(at + 1) != Some(&b'<')
 }
 
-/// The `>` that ends a path: that of `TCP:[a->b]` does not.
+/// Returns the position of the `>` at the end of a path. The `>` in `TCP:[a->b]` does not end it.
 fn end_of_path(bytes: &[u8], at: usize) -> Option<usize> {
     let ends = |index: &usize| {
         bytes[*index] == b'>'
@@ -55,12 +55,12 @@ fn end_of_path(bytes: &[u8], at: usize) -> Option<usize> {
     (at + 1..bytes.len()).find(ends)
 }
 
-/// The arguments of a call, by their place.
+/// The arguments of a call, by position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arguments<'t>(pub &'t str);
 
 impl<'t> Arguments<'t> {
-    /// The argument at `place`, from 0; nothing if there are fewer.
+    /// Returns the argument at `place`, from 0; an empty text if there are fewer arguments.
     pub fn get(self, place: usize) -> &'t str {
         let mut from = 0;
         for _ in 0..place {
@@ -73,17 +73,17 @@ impl<'t> Arguments<'t> {
         self.0[from..end].trim()
     }
 
-    /// A number: decimal, `0x` or octal, in brackets too (`[4096]`).
+    /// Returns a number: decimal, `0x` or octal, also in brackets (`[4096]`).
     pub fn number(self, place: usize) -> Option<i64> {
         number(self.get(place))
     }
 
-    /// A string without its escapes.
+    /// Returns a string without its escapes.
     pub fn string(self, place: usize) -> Option<Cow<'t, str>> {
         string(self.get(place))
     }
 
-    /// A descriptor: its number, and its path if `-y` was said.
+    /// Returns a descriptor: its number, and its path with `-y`.
     pub fn descriptor(self, place: usize) -> Option<(i32, Option<&'t str>)> {
         let text = self.get(place);
         let (number, path) = match text.split_once('<') {
@@ -100,7 +100,7 @@ impl<'t> Arguments<'t> {
     }
 }
 
-/// The process's working directory instead of a descriptor.
+/// Stands for the process's working directory in place of a descriptor.
 pub(super) const AT_FDCWD: i32 = -100;
 
 pub(super) fn number(text: &str) -> Option<i64> {
@@ -119,7 +119,7 @@ pub(super) fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// A quoted string without its escapes. Bytes that are no UTF-8 become `U+FFFD`.
+/// Returns a quoted string without its escapes. Bytes outside UTF-8 become `U+FFFD`.
 pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
     let end = text
         .starts_with('"')
@@ -155,7 +155,7 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
-/// Up to `most` digits behind `first`.
+/// Reads up to `most` digits after `first`.
 fn digits(
     bytes: &mut std::iter::Peekable<std::str::Bytes<'_>>,
     first: u8,
@@ -176,14 +176,14 @@ fn digits(
     value as u8
 }
 
-/// Whether `flags`, joined by `|`, has `flag`.
+/// True if `flags`, joined by `|`, contains `flag`.
 pub(super) fn has(flags: &str, flag: &str) -> bool {
     flags
         .split(['|', '{', '}', ',', '=', ' '])
         .any(|one| one == flag)
 }
 
-/// The number behind `name=` in a structure.
+/// Returns the number after `name=` in a structure.
 pub(super) fn field(text: &str, name: &str) -> Option<i64> {
     let at = text.find(name)? + name.len();
     let digits = text[at..].strip_prefix('=')?;

@@ -1,4 +1,4 @@
-//! What each system call comes to.
+//! Effect of each system call.
 
 use super::argument::{AT_FDCWD, Arguments, field, has, number};
 use super::files::{FileId, joined};
@@ -8,17 +8,17 @@ use super::recorder::{Begin, Outcome, ProcessId, Recorder};
 use super::recording::{FAILED, Flags, PathId, Step};
 use crate::call::How;
 
-/// The most that the kernel reads or writes at once (`MAX_RW_COUNT`).
+/// Maximum number of bytes in one read or write call of the kernel (`MAX_RW_COUNT`).
 const ONCE_MAX: u64 = 0x7fff_f000;
 
-/// How a call ended.
+/// Result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// With a number of 0 or more.
+    /// Success with a number of 0 or more.
     Good(u64),
-    /// There is no such name (ENOENT, ENOTDIR).
+    /// The name does not exist (ENOENT, ENOTDIR).
     Missing,
-    /// The name is taken (EEXIST).
+    /// The name exists already (EEXIST).
     Taken,
     Failed,
 }
@@ -34,7 +34,7 @@ impl End {
     }
 }
 
-/// A call that is under way: whose, when, with what, and how it ended.
+/// A call with its process, its begin, its arguments and its result.
 #[derive(Clone, Copy)]
 struct At<'t> {
     process: ProcessId,
@@ -44,7 +44,7 @@ struct At<'t> {
 }
 
 impl Recorder {
-    /// What a call that is no fork comes to.
+    /// Carries out a call other than a fork.
     pub fn carry_out(&mut self, process: ProcessId, begin: Begin, call: &Ended<'_>) -> Outcome {
         let at = At {
             process,
@@ -97,8 +97,8 @@ impl Recorder {
         done.unwrap_or(Outcome::Skipped)
     }
 
-    /// The path of an argument, seen from the descriptor of another. `Err` if it is not one
-    /// of files that are carried out; what is known of the rest says so.
+    /// Returns the path of an argument, relative to the descriptor of another argument. Returns
+    /// `Err` with the outcome if the path is not carried out.
     fn path(
         &mut self,
         at: At<'_>,
@@ -120,7 +120,7 @@ impl Recorder {
         }
     }
 
-    /// Both paths of a call that has two.
+    /// Returns both paths of a call with two paths.
     fn paths(
         &mut self,
         at: At<'_>,
@@ -152,7 +152,7 @@ impl Recorder {
         }
     }
 
-    /// The open file of an argument; `None` if it is none.
+    /// Returns the open file of an argument; `None` if the descriptor is not a known file.
     fn opened(&mut self, at: At<'_>, place: usize) -> Option<u32> {
         let descriptor = at
             .arguments
@@ -165,7 +165,7 @@ impl Recorder {
         self.opens[open as usize].file
     }
 
-    /// A call that found nothing is made again, to find nothing.
+    /// Repeats a call with a missing name. The name is missing here too.
     fn missed(&mut self, at: At<'_>, path: PathId, step: Step) -> Outcome {
         if at.end == End::Missing {
             self.files.missing(path);
@@ -240,7 +240,8 @@ impl Recorder {
         Some(outcome)
     }
 
-    /// `O_TMPFILE`: a file in a directory that never had a name. It gets one and loses it.
+    /// Handles `O_TMPFILE`: a file in a directory, without a name. The player creates the file with
+    /// a name and removes the name.
     fn open_nameless(&mut self, at: At<'_>, directory: PathId, number: i32, how: How) -> Outcome {
         let text = format!("{}/#tmpfile-{}", self.files.text(directory), at.begin.line);
         let path = self.files.path(text.trim_start_matches('/'));
@@ -259,7 +260,7 @@ impl Recorder {
 
     fn close_call(&mut self, at: At<'_>) -> Option<Outcome> {
         let (number, _) = at.arguments.descriptor(0)?;
-        // What was no file is closed too.
+        // Descriptors that are not files are closed as well.
         Some(if self.close(at.process, number) {
             Outcome::Played
         } else {
@@ -267,8 +268,8 @@ impl Recorder {
         })
     }
 
-    /// Where a transfer of `done` bytes lies: at an argument, or at the position, which
-    /// goes on.
+    /// Returns the place of a transfer of `done` bytes: the argument `offset`, or the position. The
+    /// position then advances.
     fn transferred(&mut self, at: At<'_>, open: u32, offset: Option<usize>, done: u64) -> u64 {
         let said = offset
             .and_then(|place| at.arguments.number(place))
@@ -297,7 +298,8 @@ impl Recorder {
         if !self.at_hand(at.process, at.begin, open) {
             return None;
         }
-        // A vector's length is not known; what was asked for ends with the file.
+        // The length of a vector is unknown. For a plain read, the requested length is played,
+        // which the end of the file may cut short.
         let asked = at
             .arguments
             .number(2)
@@ -352,7 +354,7 @@ impl Recorder {
         self.play(at.process, at.begin, step, false, &[Touch::Writes(file)])
     }
 
-    /// Within the kernel from one file to another: read, and written.
+    /// Handles a copy from one file to another within the kernel as a read and a write.
     fn copy(&mut self, at: At<'_>, from: (usize, usize), to: (usize, usize)) -> Option<Outcome> {
         let End::Good(done) = at.end else { return None };
         let (source, target) = (self.opened(at, from.0), self.opened(at, to.0));
@@ -454,7 +456,7 @@ impl Recorder {
             .then(|| self.play(at.process, at.begin, step, false, &[Touch::Writes(file)]))
     }
 
-    /// An allocation that lengthens the file does that here.
+    /// Handles an allocation. An extension of the file changes the length here.
     fn allocate(&mut self, at: At<'_>) -> Option<Outcome> {
         let (End::Good(_), "0") = (at.end, at.arguments.get(1)) else {
             return None;
@@ -544,7 +546,8 @@ impl Recorder {
         }
     }
 
-    /// A second name, which no file has where this is played: what goes by it comes after.
+    /// Records a second name. The player has no hard links; only the order of later calls by this
+    /// name matters.
     fn link(
         &mut self,
         at: At<'_>,
@@ -591,7 +594,7 @@ impl Recorder {
                 }
             }
             End::Missing => return Some(self.missed(at, path, Step::Stat { path })),
-            // What is no symbolic link is there.
+            // `readlink` fails for a file that exists and is not a symbolic link.
             End::Failed if name.starts_with("readlink") => _ = self.files.there(path),
             End::Taken | End::Failed => return None,
         }
@@ -605,7 +608,7 @@ impl Recorder {
         Some(outcome)
     }
 
-    /// What `struct stat` says.
+    /// Records the contents of `struct stat`.
     fn learn(&mut self, file: FileId, arguments: Arguments<'_>) {
         let Some(from) = arguments
             .0
@@ -625,7 +628,7 @@ impl Recorder {
         }
     }
 
-    /// Another program has other memory, and not the descriptors that are closed for it.
+    /// An execution of another program closes the descriptors with close-on-exec.
     fn executed(&mut self, process: ProcessId) {
         let entries = &self.table(process).entries;
         let numbers: Vec<i32> = entries
@@ -638,7 +641,7 @@ impl Recorder {
             .for_each(|number| _ = self.close(process, number));
     }
 
-    /// `fstat(2)`: no disk is asked.
+    /// Handles `fstat(2)`. The call needs no disk access.
     fn known_length(&mut self, at: At<'_>) -> Option<Outcome> {
         let End::Good(_) = at.end else { return None };
         let (number, _) = at.arguments.descriptor(0)?;
@@ -654,7 +657,7 @@ impl Recorder {
         Some(Outcome::Noted)
     }
 
-    /// The first of several calls asks for all that there is.
+    /// The first of several calls lists all entries.
     fn list(&mut self, at: At<'_>) -> Option<Outcome> {
         let End::Good(_) = at.end else { return None };
         let Some(open) = self.opened(at, 0) else {
@@ -731,7 +734,7 @@ impl Recorder {
         match open {
             _ if old == new => {}
             Some(open) => self.enter(at.process, new, open, closes_on_exec),
-            // What is no file has taken the number.
+            // A descriptor that is not a file has taken the number.
             None => _ = self.close(at.process, new),
         }
         Some(Outcome::Noted)
@@ -765,7 +768,7 @@ impl Recorder {
     }
 }
 
-/// The names that a step gives or takes.
+/// Returns the created and removed names of a step.
 fn changes(step: Step) -> Vec<Touch> {
     match step {
         Step::Rename { from, to } => vec![Touch::Changes(from), Touch::Changes(to)],

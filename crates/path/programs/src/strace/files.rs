@@ -1,4 +1,4 @@
-//! What names stand for in the course of a recording, and what was there before it.
+//! Files behind the names in the course of a recording, and files from before the recording.
 
 use super::recording::{PathId, Step};
 use crate::program::Laid;
@@ -6,10 +6,10 @@ use fullstroke_units::Bytes;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Which file or directory.
+/// Index of a file or directory.
 pub(super) type FileId = u32;
 
-/// What is known of a name.
+/// State of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Unknown,
@@ -27,23 +27,24 @@ struct Name {
 
 #[derive(Debug)]
 struct File {
-    /// Its names, the first of which it has where the recording is played: there are no
-    /// hard links there. With none it lives until it is closed.
+    /// Names of the file. The player has no hard links; the file has only the first name there. A
+    /// file without names exists until its last close.
     names: Vec<PathId>,
-    /// What it was called before the recording, if it was there.
+    /// Name before the recording, if the file existed then.
     origin: Option<PathId>,
-    /// Opened with `O_CREAT`: whether it was there, its reads will tell.
+    /// True if the file was opened with `O_CREAT` and no read has yet shown an earlier existence.
     perhaps_new: bool,
     directory: bool,
-    /// Its length before the recording, as far as it has shown.
+    /// Length before the recording, as far as known.
     initial: u64,
-    /// Its length now.
+    /// Present length.
     length: u64,
-    /// Its length was set by the recording: it says no more of what was before.
+    /// True if the recording has set the length. The length then shows nothing about the time
+    /// before.
     fresh: bool,
 }
 
-/// Longer paths are none (`PATH_MAX`).
+/// Longer paths are invalid (`PATH_MAX`).
 const PATH_MAX: usize = 4096;
 /// The root.
 pub(super) const ROOT: PathId = 0;
@@ -53,11 +54,11 @@ pub(super) struct Files {
     ids: HashMap<Arc<str>, PathId>,
     names: Vec<Name>,
     files: Vec<File>,
-    /// Opens of what had been missing, and that nobody was seen to make.
+    /// Number of opens of a missing name without a recorded creation.
     pub appeared: u64,
 }
 
-/// `path`, seen from `base`, without `.`, `..` and needless `/`.
+/// Returns `path`, relative to `base`, without `.`, `..` and redundant `/`.
 pub(super) fn joined(base: &str, path: &str) -> Option<String> {
     let base = if path.starts_with('/') { "" } else { base };
     let mut parts: Vec<&str> = Vec::new();
@@ -91,12 +92,12 @@ impl Files {
         files
     }
 
-    /// The name of a path as [`joined`] gives it.
+    /// Returns the id of a path in the form of [`joined`].
     pub fn path(&mut self, text: &str) -> PathId {
         if let Some(&id) = self.ids.get(text) {
             return id;
         }
-        // From the root on, as each needs its parent.
+        // Begins at the root, because each name needs its parent.
         let (mut parent, mut end) = (ROOT, 0);
         loop {
             end = text[end..]
@@ -140,12 +141,12 @@ impl Files {
         self.names.iter().map(|name| name.text.clone()).collect()
     }
 
-    /// What a file is called where the recording is played, unless it has lost its name.
+    /// Returns the name of a file in the player; `None` if the file has lost its names.
     pub fn name(&self, file: FileId) -> Option<PathId> {
         self.files[file as usize].names.first().copied()
     }
 
-    /// The same for a path.
+    /// Returns the name in the player of the file at a path.
     pub fn played(&self, path: PathId) -> PathId {
         match self.names[path as usize].state {
             State::There(file) => self.name(file).unwrap_or(path),
@@ -172,7 +173,7 @@ impl Files {
         id
     }
 
-    /// Directories on the way to it were there.
+    /// Records the existence of the directories on the path.
     fn needs_parents(&mut self, path: PathId) {
         let mut missing = Vec::new();
         let mut parent = self.parent(path);
@@ -186,7 +187,7 @@ impl Files {
         }
     }
 
-    /// What it was called before the recording: its directory may have been renamed.
+    /// Returns the name before the recording. It differs if a directory has been renamed.
     fn origin(&mut self, path: PathId) -> Option<PathId> {
         let parent = self.parent(path);
         let State::There(directory) = self.names[parent as usize].state else {
@@ -205,7 +206,7 @@ impl Files {
         Some(self.path(&text))
     }
 
-    /// A call on it succeeded.
+    /// Records a successful call on the path.
     pub fn there(&mut self, path: PathId) -> FileId {
         if let State::There(file) = self.names[path as usize].state {
             return file;
@@ -216,7 +217,7 @@ impl Files {
         self.insert(path, origin, false)
     }
 
-    /// A call on it failed with ENOENT.
+    /// Records a failed call on the path (ENOENT).
     pub fn missing(&mut self, path: PathId) {
         let state = &mut self.names[path as usize].state;
         if *state == State::Unknown {
@@ -224,13 +225,14 @@ impl Files {
         }
     }
 
-    /// It was made.
+    /// Records the creation of the path.
     pub fn made(&mut self, path: PathId, directory: bool) -> FileId {
         self.needs_parents(path);
         self.insert(path, None, directory)
     }
 
-    /// It was opened; whether that made it.
+    /// Records an open of the path. The second result is true if the open may have created the
+    /// file.
     pub fn opened(&mut self, path: PathId, creates: bool, empties: bool) -> (FileId, bool) {
         let (file, made) = match self.names[path as usize].state {
             State::There(file) => (file, false),
@@ -254,17 +256,18 @@ impl Files {
         (file, made)
     }
 
-    /// It lost this name; what is to be done where the recording is played.
+    /// Records the loss of this name. Returns the step for the player.
     pub fn removed(&mut self, path: PathId) -> Option<Step> {
         let file = self.there(path);
         self.names[path as usize].state = State::Gone;
         self.drop_name(file, path)
     }
 
-    /// Without its first name it goes, or is called by the next.
+    /// Removes a name. If the first name is lost, the player removes the file or renames it to the
+    /// next name.
     fn drop_name(&mut self, file: FileId, path: PathId) -> Option<Step> {
         let file = &mut self.files[file as usize];
-        // It was there, or it could not have been removed.
+        // The file existed before, or it could not have been removed.
         file.perhaps_new &= !file.fresh && file.length > 0;
         let at = file.names.iter().position(|&name| name == path)?;
         file.names.remove(at);
@@ -275,7 +278,7 @@ impl Files {
         (at == 0).then_some(next)
     }
 
-    /// It got another name; what is to be done where the recording is played.
+    /// Records a new name. Returns the steps for the player.
     pub fn renamed(&mut self, from: PathId, to: PathId) -> Vec<Step> {
         let file = self.there(from);
         self.needs_parents(to);
@@ -295,7 +298,7 @@ impl Files {
         if one.directory {
             self.moved(from, to);
         }
-        // What is replaced has to go only if nothing comes in its place.
+        // The target must be removed only if no file takes its place.
         let makes_room = replaced.filter(|step| !first || matches!(step, Step::Rename { .. }));
         makes_room
             .into_iter()
@@ -303,7 +306,7 @@ impl Files {
             .collect()
     }
 
-    /// What was in a directory is in another.
+    /// Moves the names in a directory to another directory.
     fn moved(&mut self, from: PathId, to: PathId) {
         let mut directories = vec![(from, self.text(to).to_owned())];
         while let Some((from, to)) = directories.pop() {
@@ -328,7 +331,7 @@ impl Files {
         }
     }
 
-    /// It got one more name. Where the recording is played it has the first alone.
+    /// Records one more name. In the player, the file has only the first name.
     pub fn linked(&mut self, from: PathId, to: PathId) {
         let file = self.there(from);
         self.needs_parents(to);
@@ -343,7 +346,7 @@ impl Files {
         self.files[file as usize].directory = true;
     }
 
-    /// So many bytes were seen in it.
+    /// Records a length of at least `bytes`.
     pub fn reaches(&mut self, file: FileId, bytes: u64) {
         let file = &mut self.files[file as usize];
         debug_assert!(
@@ -368,7 +371,7 @@ impl Files {
         (file.length, file.fresh) = (bytes, true);
     }
 
-    /// What was there before.
+    /// Returns the files from before the recording.
     pub fn laid(&self) -> Vec<Laid> {
         let mut parents = vec![false; self.names.len()];
         self.names
@@ -401,7 +404,7 @@ mod tests {
         files.reaches(file, 832);
         files.reaches(file, 100);
         assert!(files.opened(new, true, true).1);
-        // Opened to be appended to, and not empty.
+        // Opened for appending, and not empty.
         let (file, _) = files.opened(log, true, false);
         files.reaches(file, 10);
         files.written(file, 4096);
@@ -457,7 +460,7 @@ mod tests {
         files.linked(first, second);
         assert_eq!(files.renamed(second, third), []);
         assert_eq!(files.played(third), first);
-        // Two names of one file: rename(2) does nothing.
+        // Two names of one file: `rename(2)` does nothing.
         assert_eq!(files.renamed(first, third), []);
         files.opened(other, true, true);
         assert_eq!(files.renamed(third, other), [Step::Remove { path: other }]);

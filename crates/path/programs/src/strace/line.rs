@@ -3,14 +3,14 @@
 use super::argument::next_mark;
 use fullstroke_contract::{Reason, reason};
 
-/// A line that says something of a process.
+/// A line about a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line<'t> {
-    /// Whose it is. One process alone is not named.
+    /// Process of the line; strace names no process if there is only one.
     pub pid: Option<u32>,
-    /// When, in nanoseconds: since 1970, or since midnight.
+    /// Time in nanoseconds, since 1970 or since midnight.
     pub at: u64,
-    /// `at` is since midnight (`-tt`).
+    /// True if `at` counts from midnight (`-tt`).
     pub of_day: bool,
     pub event: Event<'t>,
 }
@@ -32,33 +32,34 @@ pub(super) enum Event<'t> {
     Exit,
     /// `--- SIGCHLD {... si_pid=8028, ...} ---`
     Child(u32),
-    /// Another signal, a stop, a detachment.
+    /// Another signal, a stop or a detach.
     Nothing,
 }
 
-/// A call with its end.
+/// A call with its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended<'t> {
     pub name: &'t str,
-    /// What stands between the brackets.
+    /// Text between the parentheses.
     pub arguments: &'t str,
-    /// `None` is `?`: it never returned, or is begun again.
+    /// Return value; `None` for `?`: the call never returned, or it is restarted.
     pub value: Option<i64>,
-    /// `ENOENT`, if it failed.
+    /// Name of the error, such as `ENOENT`, if the call failed.
     pub error: Option<&'t str>,
-    /// How long it took, in nanoseconds.
+    /// Duration of the call in nanoseconds.
     pub took: u64,
 }
 
-/// Times of `-ttt` are later than this many seconds after 1970; those of `-r` are not.
+/// Separates absolute times from relative times: `-ttt` writes more seconds than this since 1970,
+/// `-r` writes fewer.
 const RELATIVE_SECONDS: u64 = 1_000_000;
-/// Beyond the year 2090 there are no recordings.
+/// Maximum time: later than the year 2090, there are no recordings.
 const SECONDS_MAX: u64 = 3_800_000_000;
 
-/// Reads a line; `None` if it says nothing of a process (`strace: Process 7 attached`).
+/// Reads a line. Returns `None` for a line about no process (`strace: Process 7 attached`).
 ///
 /// # Errors
-/// What was found and what was expected.
+/// Names the text found and the text expected.
 pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Reason> {
     let text = text.trim();
     if text.is_empty() || text.starts_with("strace: ") {
@@ -74,7 +75,7 @@ pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, Reason> {
     }))
 }
 
-/// `[pid  8028] ` or `8028  ` before the time.
+/// Reads `[pid  8028] ` or `8028  ` before the time.
 fn process(text: &str) -> Result<(Option<u32>, &str), Reason> {
     let number = |digits: &str| {
         digits
@@ -107,7 +108,7 @@ fn time(text: &str) -> Result<(u64, bool, &str), Reason> {
     let (whole, fraction) = word.split_once('.').ok_or_else(wanted)?;
     let nanos = nanoseconds(fraction).ok_or_else(wanted)?;
     let mut rest = rest.trim_start();
-    // `-r` beside `-ttt`.
+    // A relative time of `-r` in addition to `-ttt`.
     if let Some((_, behind)) = rest
         .strip_prefix("(+")
         .and_then(|rest| rest.split_once(')'))
@@ -133,7 +134,7 @@ fn time(text: &str) -> Result<(u64, bool, &str), Reason> {
     Ok((seconds * 1_000_000_000 + nanos, false, rest))
 }
 
-/// Up to nine digits behind the point.
+/// Reads up to nine digits after the decimal point.
 fn nanoseconds(digits: &str) -> Option<u64> {
     if !(1..=9).contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -196,10 +197,10 @@ fn child(text: &str) -> Event<'_> {
     digits[..end].parse().map_or(Event::Nothing, Event::Child)
 }
 
-/// What stands behind `name(`.
+/// Reads the text after `name(`.
 ///
 /// # Errors
-/// What was found and what was expected.
+/// Names the text found and the text expected.
 pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<Ended<'t>, Reason> {
     let mut at = 0;
     let close = loop {
@@ -249,7 +250,7 @@ pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<Ended<'t>, Reaso
     })
 }
 
-/// `<0.000123>` at the end.
+/// Reads `<0.000123>` at the end.
 fn duration(result: &str) -> (&str, Option<u64>) {
     let parts = result
         .strip_suffix('>')
@@ -268,7 +269,7 @@ fn duration(result: &str) -> (&str, Option<u64>) {
     }
 }
 
-/// The number at the beginning, and what is behind it.
+/// Reads the number at the beginning, and returns the text after it.
 fn value(result: &str) -> Option<(Option<i64>, &str)> {
     if let Some(rest) = result.strip_prefix('?') {
         return Some((None, rest));
@@ -287,7 +288,7 @@ fn value(result: &str) -> Option<(Option<i64>, &str)> {
     Some((Some(result[..end].parse().ok()?), &result[end..]))
 }
 
-/// The beginning of a text, for messages.
+/// Returns the beginning of a text, for messages.
 pub(super) fn excerpt(text: &str) -> &str {
     const CHARACTERS: usize = 60;
     text.char_indices()

@@ -1,16 +1,16 @@
-//! What is said of a recording beside its figures.
+//! Notes on a recording, in addition to its figures.
 
 use std::collections::BTreeMap;
 
-/// More names than this are not listed.
+/// Maximum number of names in a list.
 const NAMES_MAX: usize = 24;
 
-/// What is said of a recording once it is read.
+/// Counts for the notes, complete when the recording has been read.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Calls by name that have no counterpart.
+    /// Calls without a counterpart, by name.
     pub skipped: BTreeMap<String, u64>,
-    /// Calls on what is no file, or was opened before the recording.
+    /// Calls on objects other than files, or on files opened before the recording.
     pub elsewhere: u64,
     pub outside: u64,
     pub mapped: (u64, u64),
@@ -22,7 +22,7 @@ pub(super) struct Counts {
     pub unread_lines: u64,
 }
 
-/// A sentence for each thing that was left out or is not as it was recorded.
+/// Returns a sentence for each kind of missing or changed call.
 pub(super) fn notes(counts: &Counts, appeared: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(skipped) = skipped(counts) {

@@ -1,25 +1,25 @@
-//! Which of what several processes do came after which: by the names and files that
-//! they share, as Weiss, Harter, Arpaci-Dusseau and Arpaci-Dusseau order replays
-//! ("ROOT: Replaying Multithreaded Traces with Resource-Oriented Ordering", SOSP 2013).
+//! Order between processes, by their shared names and files. Follows the rules of Weiss, Harter,
+//! Arpaci-Dusseau and Arpaci-Dusseau ("ROOT: Replaying Multithreaded Traces with Resource-Oriented
+//! Ordering", SOSP 2013).
 
 use super::files::{FileId, Files};
 use super::recording::{PathId, Place};
 use std::collections::BTreeMap;
 
-/// What a call does to what others may know.
+/// Effect of a call on other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
-    /// It goes by a name.
+    /// The call uses a name.
     Uses(PathId),
-    /// It makes, removes or replaces what the name stands for.
+    /// The call creates, removes or replaces the file behind the name.
     Changes(PathId),
-    /// It reads what was written.
+    /// The call reads data of the file.
     Reads(FileId),
-    /// It writes, or changes the length.
+    /// The call writes data or changes the length.
     Writes(FileId),
 }
 
-/// Where a call stands in its lane, and the line at which it had ended.
+/// Place of a call in its lane, and the line of its end.
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
     place: Place,
@@ -29,11 +29,11 @@ struct Stamp {
 #[derive(Debug, Default)]
 struct Name {
     changed: Option<Stamp>,
-    /// Since then, by lane.
+    /// Latest uses since the change, by lane.
     used: BTreeMap<u32, Stamp>,
 }
 
-/// The last calls on each name and file.
+/// The latest calls on each name and file.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     names: BTreeMap<PathId, Name>,
@@ -41,8 +41,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// What a call of `lane` comes after that began at `line`: calls of other lanes that
-    /// had ended by then.
+    /// Returns the necessary predecessors of a call of `lane` with its begin at `line`. They are
+    /// calls of other lanes with an end before `line`.
     pub fn before(&self, files: &Files, touches: &[Touch], lane: u32, line: u32) -> Vec<Place> {
         let mut found: Vec<Stamp> = Vec::new();
         for touch in touches {
@@ -67,14 +67,14 @@ impl Order {
         others.map(|stamp| stamp.place).collect()
     }
 
-    /// Changes of the name and of its directory's.
+    /// Adds the changes of the name and of its directory's name.
     fn changes(&self, files: &Files, path: PathId, found: &mut Vec<Stamp>) {
         for path in [path, files.parent(path)] {
             found.extend(self.names.get(&path).and_then(|name| name.changed));
         }
     }
 
-    /// A call stands at `place` and had ended at `line`.
+    /// Records a call at `place` with its end at `line`.
     pub fn note(&mut self, files: &Files, touches: &[Touch], place: Place, line: u32) {
         let stamp = Stamp { place, line };
         for touch in touches {

@@ -1,4 +1,4 @@
-//! Plays a recording.
+//! The player of a recording.
 
 use super::recording::{FAILED, Place, Record, Recording, Step};
 use crate::call::{Answer, Call, CallError, CallKind, Fd};
@@ -9,20 +9,20 @@ use fullstroke_units::{Duration, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How far a lane has come.
+/// Progress of a lane.
 #[derive(Clone, Debug, Default)]
 struct Lane {
     at: usize,
-    /// The own time before the next record is over.
+    /// True if the own time before the next record has passed.
     computed: bool,
-    /// How far it had come when others were last asked again.
+    /// Progress when waiting lanes were last asked again.
     told: usize,
-    /// An open that was to fail has not, and is closed.
+    /// True if an open has succeeded here, but not in the recording. The file must be closed.
     closes: bool,
     open: BTreeSet<u32>,
 }
 
-/// A recording under way.
+/// A recording during its playback.
 pub(super) struct Player {
     recording: Arc<Recording>,
     think: f64,
@@ -31,11 +31,12 @@ pub(super) struct Player {
     took: Duration,
     own: Duration,
     now: Time,
-    /// Failed here and not in the recording, by kind: how many, and the first.
+    /// Calls with a failure here but not in the recording, by kind: their number and the first
+    /// message.
     failed: BTreeMap<CallKind, (u64, String)>,
-    /// The reverse.
+    /// Number of calls with a failure in the recording but not here.
     succeeded: u64,
-    /// Calls on what could not be opened here.
+    /// Number of calls on files without a successful open here.
     lost: u64,
 }
 
@@ -55,7 +56,7 @@ impl Player {
         }
     }
 
-    /// Takes note of how the call of a record ended.
+    /// Records the result of a record's call.
     fn heed(&mut self, lane: usize, answer: &Answer) -> Result<(), SourceError> {
         let one = &mut self.lanes[lane];
         if std::mem::take(&mut one.closes) {
@@ -70,7 +71,7 @@ impl Player {
         one.at += 1;
         one.computed = false;
         self.calls += 1;
-        // Lanes go side by side: their sums may exceed what can be counted.
+        // Lanes run in parallel, so that their sums may overflow.
         self.took = self.took.saturating_add(answer.took());
         match (&answer.result, record.fails) {
             (Err(error), _) if is_the_end(error) => {
@@ -94,7 +95,7 @@ impl Player {
         Ok(())
     }
 
-    /// Whether another has come as far as a record waits for.
+    /// True if another lane has reached `place`.
     fn has_come(&self, place: Place) -> bool {
         debug_assert!(
             place.records as usize <= self.recording.lanes[place.lane as usize].records.len(),
@@ -106,7 +107,7 @@ impl Player {
         self.lanes[place.lane as usize].at >= place.records as usize
     }
 
-    /// The time of its own before a record, once.
+    /// Returns the own time before a record, once.
     fn own(&mut self, lane: usize, record: &Record) -> Option<Duration> {
         if std::mem::replace(&mut self.lanes[lane].computed, true) || record.own == 0 {
             return None;
@@ -116,8 +117,9 @@ impl Player {
         (own > Duration::ZERO).then_some(own)
     }
 
-    /// Waits. Others wait for what it has done: they are asked again when it has gone on,
-    /// which a wait is not.
+    /// Waits. Other lanes may wait for the progress of this lane. A wait does not cause the caller
+    /// to ask them again. A lane with new progress therefore first returns a computation of zero
+    /// length.
     fn wait(&mut self, lane: usize) -> Next<'static> {
         let lane = &mut self.lanes[lane];
         if std::mem::replace(&mut lane.told, lane.at) == lane.at {
@@ -137,7 +139,7 @@ impl Player {
     }
 }
 
-/// Nothing that comes after would be as it was recorded.
+/// True if the run cannot continue, because no later call would be as recorded.
 fn is_the_end(error: &CallError) -> bool {
     use FileError::{NoInode, NoSpace, OneFile, TooLarge};
     matches!(
@@ -155,7 +157,7 @@ fn opened_or_closed(open: &mut BTreeSet<u32>, step: Step) {
     }
 }
 
-/// The descriptor that a step needs to be open.
+/// Returns the necessary open descriptor of a step.
 fn needs(step: Step) -> Option<u32> {
     match step {
         Step::Close { fd }

@@ -1,4 +1,4 @@
-//! Reads a recording line by line: whose each is, and when.
+//! Reads a recording line by line and finds the process and time of each line.
 
 use super::line::{Ended, Event, Line, ended, line};
 use super::recorder::{Begin, Outcome, ProcessId, Recorder, forks};
@@ -7,15 +7,15 @@ use crate::program::ProgramError;
 use fullstroke_contract::{Reason, reason};
 use std::borrow::Cow;
 
-/// Half a day: a time of day that lies further back is of the next day.
+/// Half a day. A time of day further back than this belongs to the next day.
 const HALF_DAY: u64 = 43_200_000_000_000;
 
-/// How a recording is read.
+/// Options of the reader.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
-    /// Where the program began.
+    /// Working directory of the program at its beginning.
     pub directory: String,
-    /// Only files under it are carried out.
+    /// Only files under this directory are carried out.
     pub under: String,
     pub skip_unknown_lines: bool,
 }
@@ -23,7 +23,7 @@ pub(super) struct Options {
 /// Reads a whole recording.
 ///
 /// # Errors
-/// The line that cannot be read.
+/// Names the unreadable line.
 pub(super) fn read(text: &str, options: Options) -> Result<Recording, ProgramError> {
     let mut reader = Reader {
         recorder: Recorder::new(&options.directory, &options.under),
@@ -45,8 +45,8 @@ pub(super) fn read(text: &str, options: Options) -> Result<Recording, ProgramErr
     Ok(reader.recorder.finish())
 }
 
-/// On a terminal's line a call may be broken off by `strace: Process 8026 attached`; the
-/// rest of it follows.
+/// Joins a call that `strace: Process 8026 attached` interrupts. This happens on a terminal; the
+/// rest of the call is on the next line.
 fn mended<'t>(raw: &'t str, broken: &mut Option<String>) -> Option<Cow<'t, str>> {
     match raw.find("strace: Process ") {
         Some(0) => return None,
@@ -62,10 +62,10 @@ fn mended<'t>(raw: &'t str, broken: &mut Option<String>) -> Option<Cow<'t, str>>
     })
 }
 
-/// A recording that is read.
+/// State of a recording while it is read.
 struct Reader {
     recorder: Recorder,
-    /// Midnights so far, in nanoseconds.
+    /// Sum of the midnights so far, in nanoseconds.
     days: u64,
 }
 
@@ -98,7 +98,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A time of day goes on after midnight.
+    /// Returns the time of a line. A time of day continues after midnight.
     fn time(&mut self, line: &Line<'_>) -> u64 {
         let recorder = &mut self.recorder;
         let mut at = line.at.saturating_add(self.days);
@@ -111,8 +111,8 @@ impl Reader {
         at
     }
 
-    /// Whose line it is. A line without a pid is of the process that is alone, or was when
-    /// strace had not yet to tell one from another.
+    /// Returns the process of a line. A line without a pid belongs to the only process, or to the
+    /// only process from before strace began to write pids.
     fn process(&mut self, pid: Option<u32>, at: u64) -> ProcessId {
         let recorder = &mut self.recorder;
         let Some(pid) = pid else {
@@ -187,7 +187,7 @@ impl Reader {
     }
 }
 
-/// As in notes: `ioctl`, or `read` (EAGAIN).
+/// Returns the name in notes: `ioctl`, or `read` (EAGAIN).
 fn skipped_name(call: &Ended<'_>, interrupted: bool) -> String {
     match call.error.filter(|_| !interrupted) {
         Some(error) => format!("`{}` ({error})", call.name),

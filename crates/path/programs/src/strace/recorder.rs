@@ -1,5 +1,5 @@
-//! What a recording has come to so far: processes, their time, their descriptors, and
-//! what each of them plays.
+//! State of a recording while it is read: processes, their time, their descriptors, and their
+//! steps.
 
 use super::argument::has;
 use super::files::{FileId, Files, joined};
@@ -10,7 +10,7 @@ use super::recording::{Flags, Lane, PathId, Place, Record, Recording, Step};
 use crate::call::How;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which process or thread of the recording.
+/// Index of a process or thread of the recording.
 pub(super) type ProcessId = usize;
 
 #[derive(Debug)]
@@ -18,20 +18,20 @@ pub(super) struct Process {
     pub pid: Option<u32>,
     lane: u32,
     table: usize,
-    /// When its last call ended.
+    /// Time when the latest call ended.
     pub last_end: u64,
-    /// Its own time since its last record.
+    /// Own time since the latest record.
     pub own: u64,
     pending: Option<Pending>,
-    /// How long its last call took, if a signal ended it.
+    /// Duration of the latest call, if a signal interrupted it; otherwise 0.
     pub interrupted: u64,
-    /// Lanes whose processes it has waited for.
+    /// Lanes of children after a wait for them. A new child may use such a lane.
     free: Vec<u32>,
     parent: Option<ProcessId>,
     born_line: u32,
 }
 
-/// A call that has begun.
+/// A call with its end still to come.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub name: String,
@@ -39,14 +39,14 @@ pub(super) struct Pending {
     pub begin: Begin,
 }
 
-/// When and where a call began; how far the process had come.
+/// Time and line of the beginning of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begin {
     pub at: u64,
     pub line: u32,
 }
 
-/// Descriptors and the working directory; threads share them.
+/// Descriptors and the working directory; threads share a table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     pub entries: BTreeMap<i32, Entry>,
@@ -60,43 +60,43 @@ pub(super) struct Entry {
     pub closes_on_exec: bool,
 }
 
-/// An open file. Its number is also its descriptor where the recording is played.
+/// An open file. Its index plus 1 is its descriptor in the player.
 #[derive(Clone, Debug)]
 pub(super) struct Open {
     pub file: FileId,
     pub position: u64,
     pub how: How,
-    /// Entries of tables that stand for it.
+    /// Number of table entries for the open file.
     entries: u32,
-    /// Lanes in which it is open.
+    /// Lanes with the open file.
     lanes: Vec<u32>,
 }
 
-/// Takes down what calls come to.
+/// Turns calls into records.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    /// Only files under it are carried out.
+    /// Only files under this directory are carried out.
     under: String,
     pub files: Files,
     order: Order,
     lanes: Vec<Lane>,
-    /// By lane: how far others had come, as it knows.
+    /// For each lane, the progress of other lanes in its earlier waits.
     known: Vec<BTreeMap<u32, u32>>,
     pub processes: Vec<Process>,
     pub by_pid: BTreeMap<u32, ProcessId>,
-    /// Over, and not waited for yet.
+    /// Ended processes before a wait for them.
     ended: BTreeMap<u32, ProcessId>,
-    /// Those that are not over.
+    /// Processes alive.
     alive: BTreeSet<ProcessId>,
-    /// The process whose pid has not been told yet.
+    /// Process with a still unknown pid.
     pub unnamed: Option<ProcessId>,
-    /// Those that have begun to fork and whose child has not been seen, by the line.
+    /// Processes in a fork before a sign of the child, by line.
     forking: BTreeSet<(u32, ProcessId)>,
     pub tables: Vec<Table>,
     pub opens: Vec<Open>,
     free_opens: Vec<u32>,
     pub counts: Counts,
-    /// The line that is read, from 1.
+    /// Present line, from 1.
     pub line: u32,
     pub first_at: Option<u64>,
     pub last_at: u64,
@@ -104,26 +104,27 @@ pub(super) struct Recorder {
     pub calls_took: u64,
 }
 
-/// What became of a call.
+/// Treatment of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It is carried out: what it took is the model's to say.
+    /// The call is carried out. The model decides its duration.
     Played,
-    /// It says something of files, and takes its time.
+    /// The call gives information about files. It takes its recorded time.
     Noted,
-    /// It has no counterpart: it takes its time, and is counted.
+    /// The call has no counterpart. It takes its recorded time and is counted.
     Skipped,
-    /// It waited for another process.
+    /// The call waited for another process.
     Waited,
 }
 
-/// `fork(2)` and its kin.
+/// True for `fork(2)` and similar calls.
 pub(super) fn forks(name: &str) -> bool {
     matches!(name, "fork" | "vfork" | "clone" | "clone3" | "clone2")
 }
 
 impl Recorder {
-    /// One that began in this directory, and carries out calls on files under another.
+    /// Returns a recorder. `directory` is the program's first directory; only calls on files under
+    /// `under` are carried out.
     pub fn new(directory: &str, under: &str) -> Recorder {
         let mut files = Files::new();
         let text = joined("", directory).unwrap_or_default();
@@ -157,7 +158,7 @@ impl Recorder {
         }
     }
 
-    /// The only process that is not over.
+    /// Returns the process alive, if there is only one.
     pub fn alone(&self) -> Option<ProcessId> {
         self.alive
             .first()
@@ -165,12 +166,12 @@ impl Recorder {
             .filter(|_| self.alive.len() == 1)
     }
 
-    /// A process that has begun to fork, and whose child has not been seen: the last.
+    /// Returns the latest process in a fork before a sign of the child.
     pub fn expecting(&self) -> Option<ProcessId> {
         self.forking.last().map(|&(_, process)| process)
     }
 
-    /// A call has begun, and its end is still to come.
+    /// Records the beginning of a call. Its end follows later.
     pub fn pends(&mut self, process: ProcessId, name: &str, arguments: &str, begin: Begin) {
         self.settled(process);
         if forks(name) {
@@ -185,18 +186,18 @@ impl Recorder {
         });
     }
 
-    /// The call of a process that has begun.
+    /// Returns the begun call of a process.
     pub fn pending(&self, process: ProcessId) -> Option<&Pending> {
         self.processes[process].pending.as_ref()
     }
 
-    /// It has ended, or nobody will tell.
+    /// Forgets the begun call: it has ended, or its end will never be known.
     pub fn settled(&mut self, process: ProcessId) {
         self.settles_fork(process);
         self.processes[process].pending = None;
     }
 
-    /// The child of its fork has been seen, if it forks.
+    /// If the process forks, records the appearance of its child.
     fn settles_fork(&mut self, process: ProcessId) {
         if let Some(pending) = &self.processes[process].pending {
             self.forking.remove(&(pending.begin.line, process));
@@ -240,8 +241,8 @@ impl Recorder {
         process
     }
 
-    /// A child's lane, its descriptors, and when it was forked. Whoever follows a process
-    /// for which its parent has waited takes that one's lane.
+    /// Returns a child's lane, its descriptor table, and the time of the fork. If the parent has
+    /// waited for an earlier child, the new child takes the lane of the earlier child.
     fn inherited(&mut self, parent: ProcessId) -> (u32, usize, u64) {
         let place = self.place(self.processes[parent].lane);
         let pending = self.processes[parent].pending.as_ref();
@@ -293,7 +294,7 @@ impl Recorder {
         &mut self.tables[table]
     }
 
-    /// How far a lane has come.
+    /// Returns the present end of a lane.
     fn place(&self, lane: u32) -> Place {
         Place {
             lane,
@@ -305,7 +306,7 @@ impl Recorder {
         self.lanes[lane as usize].records.push(record);
     }
 
-    /// A call begins: the time since the last one was the process's own.
+    /// Records the beginning of a call. The time since the latest call is own time.
     pub fn begin(&mut self, process: ProcessId, at: u64) {
         let process = &mut self.processes[process];
         process.own = process
@@ -315,7 +316,7 @@ impl Recorder {
         process.interrupted = 0;
     }
 
-    /// A child that was seen before its parent was known begins after the fork.
+    /// Links a child to its parent, if the child appeared first. The child begins after the fork.
     fn adopt(&mut self, parent: ProcessId, child: ProcessId, begin: Begin) {
         let place = self.place(self.processes[parent].lane);
         let one = &mut self.processes[child];
@@ -329,7 +330,7 @@ impl Recorder {
         }
         one.parent = Some(parent);
         lane.after = Some(place);
-        // What it had of its own was counted from the recording's beginning.
+        // The own time of the child was counted from the beginning of the recording.
         let waited = begin.at.saturating_sub(self.first_at.unwrap_or(begin.at));
         let own = lane
             .records
@@ -338,7 +339,7 @@ impl Recorder {
         *own = own.saturating_sub(waited);
     }
 
-    /// A wait has brought a child's end.
+    /// Records the end of a child, as reported by a wait. Returns false if the child is unknown.
     pub fn waited_for(&mut self, process: ProcessId, pid: u32) -> bool {
         if let Some(&child) = self.by_pid.get(&pid).filter(|&&child| child != process) {
             let place = self.place(self.processes[child].lane);
@@ -356,14 +357,14 @@ impl Recorder {
         true
     }
 
-    /// Its own time stands for itself.
+    /// Appends a record for own time alone.
     fn flush(&mut self, process: ProcessId) {
         if self.processes[process].own > 0 {
             self.push(process, Step::Nothing, false);
         }
     }
 
-    /// It goes on when another has come as far as `place`.
+    /// Appends a wait until another lane has reached `place`.
     fn after(&mut self, process: ProcessId, place: Place) {
         let lane = self.processes[process].lane;
         let known = self.known[lane as usize].entry(place.lane).or_default();
@@ -394,7 +395,7 @@ impl Recorder {
         );
     }
 
-    /// A call that is carried out, after what it depends on.
+    /// Appends a call after its necessary waits.
     pub fn play(
         &mut self,
         process: ProcessId,
@@ -413,7 +414,7 @@ impl Recorder {
         Outcome::Played
     }
 
-    /// Whether files at this path are carried out.
+    /// True if files at this path are carried out.
     pub fn inside(&self, text: &str) -> bool {
         let first = text.split('/').next().unwrap_or_default();
         let under = &self.under;
@@ -423,7 +424,7 @@ impl Recorder {
                 .is_some_and(|rest| under.is_empty() || rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// A new open file, in the lane of its process, under the lowest number.
+    /// Returns a new open file in the lane of the process, under a free number.
     pub fn open(&mut self, process: ProcessId, file: FileId, how: How) -> u32 {
         let open = Open {
             file,
@@ -444,7 +445,7 @@ impl Recorder {
         }
     }
 
-    /// `number` stands for an open file.
+    /// Makes `number` refer to an open file.
     pub fn enter(&mut self, process: ProcessId, number: i32, open: u32, closes_on_exec: bool) {
         self.opens[open as usize].entries += 1;
         self.close(process, number);
@@ -457,7 +458,8 @@ impl Recorder {
         );
     }
 
-    /// The open file behind `number`; `-y` names those that were opened before.
+    /// Returns the open file behind `number`. With `-y`, a path also names files opened before the
+    /// recording.
     pub fn descriptor(
         &mut self,
         process: ProcessId,
@@ -481,7 +483,8 @@ impl Recorder {
         Some(open)
     }
 
-    /// Opens a file in the lane that is about to use it, if it was opened in another.
+    /// Opens a file in the lane of its next use, if the file was opened in another lane. Returns
+    /// false if the file has no name.
     pub fn at_hand(&mut self, process: ProcessId, begin: Begin, open: u32) -> bool {
         let lane = self.processes[process].lane;
         let one = &self.opens[open as usize];
@@ -509,7 +512,7 @@ impl Recorder {
         true
     }
 
-    /// `number` stands for nothing more. Whether it had.
+    /// Closes `number`. Returns false if the number was not a file.
     pub fn close(&mut self, process: ProcessId, number: i32) -> bool {
         let table = self.processes[process].table;
         let Some(Entry { open, .. }) = self.tables[table].entries.remove(&number) else {
@@ -541,7 +544,7 @@ impl Recorder {
         true
     }
 
-    /// Closes it in the lane of the process that closes it.
+    /// Closes the file in the lane of the closing process.
     fn close_lanes(&mut self, process: ProcessId, open: u32) {
         let lane = self.processes[process].lane;
         let lanes = &mut self.opens[open as usize].lanes;
@@ -576,7 +579,7 @@ impl Recorder {
         }
     }
 
-    /// A call that a child's end has ended was a wait for it.
+    /// Handles the end of a child. If it interrupted a call, the call was a wait for the child.
     pub fn child_ended(&mut self, process: ProcessId, pid: u32) {
         let one = &mut self.processes[process];
         if let Some(&child) = self.ended.get(&pid)
@@ -589,8 +592,8 @@ impl Recorder {
         }
     }
 
-    /// A fork has ended. Until a child of `vfork` has become another program, or is
-    /// over, its parent waits.
+    /// Handles the end of a fork. After `vfork`, the parent waits until the child has executed
+    /// another program or has ended.
     pub fn forked(&mut self, parent: ProcessId, call: &Ended<'_>) -> Outcome {
         let child = call
             .value

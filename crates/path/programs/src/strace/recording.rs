@@ -1,44 +1,42 @@
-//! A recording as it is played: who does what, when, and after whom.
+//! A recording in the form for the player: processes, steps, times and order.
 
 use crate::call::How;
 use crate::program::Laid;
 use std::sync::Arc;
 
-/// Which path.
+/// Index of a path.
 pub(super) type PathId = u32;
 
-/// The descriptor of an open that failed in the recording; those of others are above it.
+/// Descriptor of a failed open in the recording. All other descriptors are greater.
 pub(super) const FAILED: u32 = 0;
 
-/// What was read. A million calls are held at 40 bytes each.
+/// A whole recording. A million calls need 40 bytes each.
 #[derive(Debug, Default)]
 pub(super) struct Recording {
-    /// Without the first `/`.
+    /// Paths without the leading `/`.
     pub paths: Vec<Arc<str>>,
     pub lanes: Vec<Lane>,
     pub laid: Vec<Laid>,
     pub notes: Vec<String>,
-    /// Processes and threads of the recording; several that follow each other share a
-    /// lane.
+    /// Number of processes and threads of the recording. Successive processes may share a lane.
     pub processes: u64,
-    /// From the first line to the last, in nanoseconds.
+    /// Time from the first line to the last, in nanoseconds.
     pub recorded: u64,
-    /// Calls that are carried out.
+    /// Number of executed calls.
     pub calls: u64,
-    /// What they took in the recording, in nanoseconds.
+    /// Total recorded duration of these calls, in nanoseconds.
     pub calls_took: u64,
 }
 
-/// What one process does, or several of which each begins when it has been waited for
-/// the one before.
+/// The steps of one process, or of several processes with a wait between each two.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    /// It begins when another has come so far.
+    /// The lane begins when another lane has reached this place.
     pub after: Option<Place>,
     pub records: Vec<Record>,
 }
 
-/// So many records of a lane.
+/// A place: a number of records of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub lane: u32,
@@ -47,20 +45,20 @@ pub(super) struct Place {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Its own time before, in nanoseconds.
+    /// Own time before the step, in nanoseconds.
     pub own: u64,
-    /// From 1.
+    /// Line in the recording, from 1.
     pub line: u32,
-    /// It failed in the recording.
+    /// True if the call failed in the recording.
     pub fails: bool,
     pub step: Step,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Own time alone.
+    /// Own time only.
     Nothing,
-    /// It waits until another has come so far.
+    /// Waits until another lane has reached this place.
     After(Place),
     Open {
         path: PathId,
@@ -80,7 +78,7 @@ pub(super) enum Step {
         at: u64,
         bytes: u64,
     },
-    /// A write to the end.
+    /// A write at the end of the file.
     Append {
         fd: u32,
         bytes: u64,
@@ -115,7 +113,7 @@ pub(super) enum Step {
     },
 }
 
-/// [`How`] in a byte.
+/// [`How`] packed into a byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags(u8);
 

@@ -1,12 +1,11 @@
-//! Adaptive: XPWT whose δ follows the buffer. Not in the paper.
+//! Adaptive: XPWT with a δ that follows the state of the buffer. Not in the paper.
 //!
-//! What an XPW is worth is the segment that it frees on another disk, and a
-//! segment is worth the more the fewer are left there. A disk does not see
-//! another's buffer, but two signs of how full they are: its own, since all fill
-//! alike, and the XPWs that wait for it, each of which holds one of theirs. With
-//! the mean of both, where a disk could keep n more results δ is an n-th of a
-//! revolution, what a missed sector costs; where it could keep none, an XPW goes
-//! first.
+//! An XPW frees a segment on another disk. A segment is worth more if the other disk has fewer free
+//! segments. A disk does not see the buffers of other disks, but has two signs. The first sign is
+//! the disk's own buffer, because all buffers fill alike. The second sign is the number of XPWs
+//! waiting at the disk, because each XPW holds a segment elsewhere. Let n be the mean number of
+//! further results that a disk could keep. Then δ is one n-th of a revolution, and a revolution is
+//! the cost of a missed sector. If n is 0, an XPW goes first.
 
 use super::XorDiscipline;
 use crate::choices::{Choice, Choices, Class};
@@ -19,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const SUMMARY: &str =
     "as xpwt, with a δ that rises as free segments, here and elsewhere, become fewer";
 
-/// It has no keys.
+/// Keys of `adaptive`: none.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {}
@@ -33,7 +32,8 @@ pub(super) fn build(keys: &Keys, _segments: u32) -> Result<Box<dyn XorDiscipline
 
 impl XorDiscipline for Adaptive {
     fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
-        // Of its segments a disk can keep all but one: an XDW begins with two free.
+        // A disk can fill all segments but one with results, because an XDW begins with two free
+        // segments.
         let most = u64::from(choices.segments() - 1);
         let here = u64::from(choices.free().saturating_sub(1));
         let there = most.saturating_sub(choices.waiting(Class::Xpw) as u64);

@@ -1,7 +1,7 @@
-//! Conditional priority: while more than so many segments are in use, commands
-//! other than XDWs go first. Shim, Wang, Hsieh, Chang & Du, "Efficient
-//! implementation of RAID-5 using disk based read modify writes", 1996, as Chang
-//! & Du tell it in section 3. Where nothing else waits, an XDW begins if it can.
+//! Conditional priority: while more than `threshold` segments are in use, commands other than XDWs
+//! go first. Source: Shim, Wang, Hsieh, Chang & Du, "Efficient implementation of RAID-5 using disk
+//! based read modify writes", 1996, as described by Chang & Du in section 3. If no other command
+//! waits, an XDW begins if possible.
 
 use super::XorDiscipline;
 use crate::choices::{Choice, Choices, Class};
@@ -18,8 +18,8 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Config {
-    /// `conditional`: how many segments may be in use before XDWs stand back, at
-    /// most all. Half of them unless said.
+    /// `conditional`: number of segments in use above which XDWs go last. At most the number of
+    /// segments. Default: half of the segments.
     threshold: Option<u32>,
 }
 

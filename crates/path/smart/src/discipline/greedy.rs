@@ -1,5 +1,5 @@
-//! Greedy: the command with the shortest access time of those for which enough
-//! segments are free. Chang & Du, section 3.1. At equal times an XPW goes first.
+//! Greedy: the command with the shortest access time among the commands with enough free segments.
+//! Chang & Du, section 3.1. At equal times an XPW goes first.
 
 use super::XorDiscipline;
 use crate::choices::{Choice, Choices};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const SUMMARY: &str =
     "shortest access time first, among the commands for which segments are free";
 
-/// It has no keys.
+/// Keys of `greedy`: none.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {}

@@ -1,5 +1,5 @@
-//! XPWQ: where more than so many XPWs wait, one of them goes first. Chang & Du,
-//! section 3.3. With no bound it is Greedy; with 0 an XPW always goes first.
+//! XPWQ: if more than `max_xpw` XPWs wait, an XPW goes first. Chang & Du, section 3.3. With an
+//! infinite bound, the discipline equals Greedy. With 0, an XPW always goes first.
 
 use super::XorDiscipline;
 use crate::choices::{Choice, Choices, Class};
@@ -15,8 +15,8 @@ pub(super) const SUMMARY: &str = "an XPW goes first while more than `max_xpw` of
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Config {
-    /// `xpwq`: maxNxpw, how many XPWs may wait before one of them goes first.
-    /// Unless said, the segments less four, the paper's; 0 where there are fewer.
+    /// `xpwq`: maxNxpw, the number of waiting XPWs above which an XPW goes first. Default: the
+    /// number of segments less four, as in the paper, but at least 0.
     max_xpw: Option<u64>,
 }
 

@@ -1,6 +1,6 @@
-//! XPWT: an XPW goes first unless another command is shorter by more than δ.
-//! Chang & Du, section 3.2. With δ = 0 it is Greedy; with δ no less than the
-//! longest access time an XPW always goes first.
+//! XPWT: an XPW goes first unless another command is shorter by more than δ. Chang & Du, section
+//! 3.2. With δ = 0, the discipline equals Greedy. If δ is at least the longest access time, an XPW
+//! always goes first.
 
 use super::XorDiscipline;
 use crate::choices::{Choice, Choices};
@@ -17,8 +17,7 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Config {
-    /// `xpwt`: δ, how much longer the access of an XPW may take. Default 3, the
-    /// paper's.
+    /// `xpwt`: δ in ms, the additional access time allowed for an XPW. Default 3, as in the paper.
     delta_ms: f64,
 }
 

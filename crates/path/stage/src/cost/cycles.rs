@@ -26,20 +26,21 @@ pub struct CyclesConfig {
     pub cycles: u32,
     /// Possible frequencies of the processor, ascending, MHz.
     pub frequencies_mhz: Vec<u32>,
-    /// Linux governor that chooses the frequency. Default: ondemand.
+    /// Linux governor of the processor frequency. Default: ondemand.
     #[serde(default)]
     pub governor: Policy,
-    /// Part of `time` in which the processor waits and is idle for `ondemand`. Default: 0.
+    /// Part of `time` in which the processor waits. `ondemand` counts this part as idle. Default:
+    /// 0.
     #[serde(default)]
     pub waiting: Duration,
-    /// Sampling period of `ondemand`. Default: 80ms, twice the ten ticks that it needs at HZ=250.
+    /// Sampling period of `ondemand`. Default: 80ms, twice the minimum of ten ticks at HZ=250.
     #[serde(default = "sampling")]
     pub sampling: Duration,
     /// Utilisation in per cent above which `ondemand` chooses the highest frequency. Default: 80.
     #[serde(default = "up_threshold")]
     pub up_threshold: u32,
-    /// True if a neighbour keeps another core busy all the time. All cores have one frequency, that
-    /// of the busiest core, so `ondemand` stays at the top.
+    /// True if a neighbour keeps another core busy all the time. All cores run at the frequency of
+    /// the busiest core, so `ondemand` stays at the top.
     #[serde(default)]
     pub neighbour_busy: bool,
 }

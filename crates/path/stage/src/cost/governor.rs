@@ -23,14 +23,14 @@ pub enum Policy {
 /// 2.6.18, without `powersave_bias`.
 pub(super) struct Governor {
     policy: Policy,
-    /// Ascending.
+    /// Possible frequencies in MHz, ascending.
     frequencies_mhz: Vec<u32>,
     current: usize,
     sampling: Duration,
     up_threshold: u32,
     /// True if another core with the same frequency is always busy.
     neighbour_busy: bool,
-    /// Start of the period.
+    /// Start of the current period.
     began: Time,
     /// Busy time in the period, without the last interval.
     busy: Duration,
@@ -39,7 +39,7 @@ pub(super) struct Governor {
 }
 
 impl Governor {
-    /// A governor of a processor that was idle before.
+    /// Creates a governor for an idle processor.
     pub(super) fn new(
         policy: Policy,
         frequencies_mhz: Vec<u32>,
@@ -73,14 +73,14 @@ impl Governor {
         self.frequencies_mhz[self.current]
     }
 
-    /// The processor is busy from `from` until `to`. The frequency at `from` is known, and
-    /// intervals come in order.
+    /// Records that the processor is busy from `from` until `to`. The frequency at `from` must be
+    /// known, and intervals must come in order.
     pub(super) fn busy(&mut self, from: Time, to: Time) {
         self.busy += self.last.1.since(self.last.0);
         self.last = (from, to);
     }
 
-    /// Ends the periods that are over at `at`.
+    /// Ends all periods before `at`.
     fn sample(&mut self, at: Time) {
         while self.began + self.sampling <= at {
             let end = self.began + self.sampling;
@@ -88,7 +88,7 @@ impl Governor {
             let until = to.min(end).max(from);
             self.current = self.target(self.busy + until.since(from));
             (self.began, self.busy, self.last) = (end, Duration::ZERO, (until, to));
-            // Empty periods are equal: one stands for all.
+            // Empty periods are equal, so one computation stands for all.
             let empty = at.since(end).as_nanos() / self.sampling.as_nanos();
             if to <= end && empty > 0 {
                 self.current = self.target(Duration::ZERO);
@@ -97,11 +97,11 @@ impl Governor {
         }
     }
 
-    /// Target after a period with the busy time `busy`: the highest frequency above the threshold;
-    /// ten points below the threshold, the lowest frequency that carries the same load at ten
-    /// points below.
+    /// Returns the target after a period with the busy time `busy`. Above the threshold, the target
+    /// is the highest frequency. More than ten points below the threshold, the target is the lowest
+    /// frequency at which the same load lies ten points below.
     fn target(&self, busy: Duration) -> usize {
-        // The least idle core counts.
+        // The frequency follows the least idle core.
         let load = match self.neighbour_busy {
             true => 100,
             false => busy.as_nanos() * 100 / self.sampling.as_nanos(),

@@ -10,7 +10,7 @@ pub(super) const SUMMARY: &str = "one request of each host in turn";
 
 struct RoundRobin {
     hosts: Vec<VecDeque<u32>>,
-    /// Hosts with requests, in the order of their turns.
+    /// Hosts with requests, in order of turns.
     turns: VecDeque<u32>,
     waiting: usize,
 }

@@ -1,8 +1,8 @@
 //! Sectors by weight: deficit round robin (Shreedhar and Varghese, 1995).
 //!
-//! In its turn a host may move its quantum of sectors (its weight's share of `quantum`) plus the
-//! rest of its previous turn. A request that does not fit waits for the next turn. Shares therefore
-//! hold in bytes for any request size, at a constant cost per request.
+//! In one turn, a host may move a quantum of sectors plus the rest of the previous turn. The
+//! quantum is the weight's share of `quantum`. A request that does not fit waits for the next turn.
+//! Shares therefore hold in bytes for any request size, at a constant cost per request.
 
 use super::Fairness;
 use fullstroke_contract::ConfigError;
@@ -18,7 +18,7 @@ pub(super) const SUMMARY: &str = "bytes by the hosts' weights: deficit round rob
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WeightedConfig {
-    /// Sectors per turn of the host with the smallest weight.
+    /// Bytes per turn of the host with the smallest weight. Default 64KiB.
     #[serde(default = "quantum")]
     pub quantum: Bytes,
 }
@@ -29,7 +29,7 @@ fn quantum() -> Bytes {
 
 struct Weighted {
     hosts: Vec<Host>,
-    /// Hosts with requests, in the order of their turns.
+    /// Hosts with requests, in order of turns.
     turns: VecDeque<u32>,
     waiting: usize,
 }
@@ -73,7 +73,7 @@ impl Fairness for Weighted {
             self.turns.push_back(host as u32);
             queue.left = queue.quantum;
         }
-        // A request without data costs a command too.
+        // A request without data costs a command too, and counts as one sector.
         queue.queue.push_back((slot, sectors.0.max(1)));
         self.waiting += 1;
     }
@@ -172,8 +172,8 @@ mod tests {
         assert_eq!((rule.next(), rule.next()), (Some(7), None));
     }
 
-    /// A host that comes and goes gets one turn each time: what it did not use when
-    /// it went is not kept for it.
+    /// A host that comes and goes gets one turn each time. The unused rest of an old turn is not
+    /// kept.
     #[test]
     fn a_host_that_comes_and_goes_saves_no_turns() {
         let mut rule = rule("weighted", &[1, 1]);

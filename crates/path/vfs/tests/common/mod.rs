@@ -1,4 +1,4 @@
-//! The node above a device that takes as long as it is told.
+//! The node above a device with times from the test.
 
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 pub const CAPACITY: Sectors = Sectors((128 << 20) / SECTOR_BYTES);
 
-/// Where file systems are made in these tests.
+/// Returns the site of file systems in these tests.
 pub fn site(seed: u64) -> Site {
     Site {
         capacity: CAPACITY,
@@ -26,12 +26,12 @@ pub fn site(seed: u64) -> Site {
     }
 }
 
-/// A program that begins 3 ms after the host.
+/// Returns a node with a program. The program begins 3 ms after the host.
 pub fn host(files: Value, pages: u64, seed: u64, program: Box<dyn Program>) -> Vfs {
     host_on(files, pages, seed, program, None)
 }
 
-/// The same, whose windows of read-ahead end where tracks do.
+/// Same as `host`, with read-ahead windows up to the ends of tracks.
 pub fn host_on(
     files: Value,
     pages: u64,
@@ -62,7 +62,7 @@ pub fn host_on(
     Vfs::new(vec![started], equipment).unwrap()
 }
 
-/// A request, when it was issued and when it ended.
+/// A request, with the times of its issue and its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     pub request: Request,
@@ -70,9 +70,9 @@ pub struct Served {
     pub ended: Time,
 }
 
-/// Runs the node to its end; `serve` says how long each request takes, and how it
-/// ends, and `say` what the device says after each event. Answers what was counted, and
-/// the requests in the order of their issue.
+/// Runs the node to its end. `serve` returns the duration and the status of each request, and `say`
+/// returns the signal of the device after each event. Returns the counters, and the requests in the
+/// order of issue.
 pub fn run(
     mut vfs: Vfs,
     mut serve: impl FnMut(&Request) -> (Duration, Status),

@@ -9,7 +9,7 @@ use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::Sectors;
 
 impl Geared {
-    /// Whole rows, so that parity is computed without reading it.
+    /// Plans the copy of whole rows. Parity is then computed without the old parity.
     pub(super) fn copy(&mut self, rows: CopiedRows, plan: &mut Plan) {
         let (map, chunk, gear) = (self.map, self.chunk, self.gear);
         let mut notes = Notes::default();
@@ -40,7 +40,8 @@ struct Copy<'a> {
     rows: CopiedRows,
     states: &'a crate::MemberStates,
     transfers: Transfers<'a>,
-    /// Where in the scratch buffer the rows' data begin, and their parities.
+    /// Offset in the scratch buffer of the rows' data. The field `parity` is the offset of the
+    /// rows' parities.
     data: u64,
     parity: u64,
 }
@@ -87,7 +88,7 @@ impl Copy<'_> {
         Extent::new(unit * self.chunk, self.chunk)
     }
 
-    /// The transient members that are there, each from front to back.
+    /// Adds the I/O of the transient members alive, each from front to back.
     fn home(&mut self, operation: Operation) {
         for transient in 0..self.map.transient {
             let member = (self.map.active + transient) as usize;
@@ -107,7 +108,7 @@ impl Copy<'_> {
         }
     }
 
-    /// The active members, each from front to back. What one has lost is computed.
+    /// Adds the I/O of the active members, each from front to back. Lost units are computed.
     fn soft(&mut self, operation: Operation) {
         for member in 0..self.map.active {
             for soft in self.rows.first..=self.last() {

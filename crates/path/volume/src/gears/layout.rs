@@ -1,4 +1,4 @@
-//! The layout: an array of all members above, its native data and soft state below.
+//! The layout with gears: an array of all members above, native data and soft state below.
 
 use super::stale::StaleRows;
 use super::transfers::{Notes, Transfers};
@@ -13,29 +13,30 @@ use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status
 use fullstroke_units::{Lbn, Sectors};
 use std::ops::Range;
 
-/// See [`gears`](super).
+/// A layout with two gears; see [`gears`](super).
 pub(crate) struct Geared {
     pub(super) name: &'static str,
     capacities: Vec<Sectors>,
     pub(super) map: GearMap,
-    /// Sectors.
+    /// Chunk size in sectors.
     pub(super) chunk: u64,
     rules: ShiftRules,
-    /// The array of all members, over their native units alone.
+    /// The array of all members. Its addresses are native units only.
     base: Box<dyn Layout>,
-    /// Its plan, which is carried out elsewhere.
+    /// A plan of `base`. The plan is translated before it is carried out.
     planned: Plan,
     pub(super) states: MemberStates,
     pub(super) gear: Gear,
     pub(super) stale: StaleRows,
     pub(super) open: OpenIos,
     pub(super) notes: Notes,
-    /// Members to which nothing goes that is of all.
+    /// Members that get no operation of whole members.
     left_out: Vec<u32>,
 }
 
 impl Geared {
-    /// `base` has as many members as `capacities`, each with the native units of `map`.
+    /// Returns the layout in the high gear. `base` has as many members as `capacities`, each with
+    /// the native units of `map`.
     pub(crate) fn new(
         name: &'static str,
         base: Box<dyn Layout>,
@@ -74,7 +75,8 @@ impl Geared {
         member as u64 >= self.map.active
     }
 
-    /// The base sees the members that serve it: in the low gear a transient one is its soft state.
+    /// Sets the states of the members of `base` to the states of the places in service. In the low
+    /// gear, the soft state serves a transient member.
     fn follow(&mut self) {
         self.left_out.clear();
         for member in 0..self.capacities.len() {
@@ -92,7 +94,7 @@ impl Geared {
         }
     }
 
-    /// The state of a member in the array of native units.
+    /// Returns the state of a member in the array of native units.
     fn native_state(&self, member: usize) -> MemberState {
         match self.states.get(member) {
             MemberState::Rebuilding { done } => MemberState::Rebuilding {
@@ -102,12 +104,12 @@ impl Geared {
         }
     }
 
-    /// Native sectors of a member before this one.
+    /// Returns the number of native sectors of a member before the sector `sectors`.
     fn native_below(&self, sectors: u64) -> Sectors {
         Sectors(self.map.rows_below(sectors / self.chunk) * self.chunk)
     }
 
-    /// What is about to be filled of members counts for the array of native units, too.
+    /// Passes the progress of running rebuilds to the array of native units.
     fn count_on_filling(&mut self) {
         for at in 0..self.states.impaired().len() {
             let member = self.states.impaired()[at] as usize;
@@ -154,8 +156,8 @@ impl Layout for Geared {
         &mut self.states
     }
 
-    /// In the high gear a member that fails takes its soft state with it, and a shift down is given
-    /// up; in the low gear what is stale stays so, since that is what has no home.
+    /// If a member fails in the high gear, its soft state is lost, and a shift down is given up. In
+    /// the low gear, stale rows stay stale, because their newest data is only in the soft state.
     fn set_member_state(&mut self, member: usize, state: MemberState) {
         self.states.set(member, state);
         if state != MemberState::Alive && !self.gear.reads_soft() {
@@ -205,7 +207,7 @@ impl Layout for Geared {
         &self.left_out
     }
 
-    /// A discard goes nowhere: a soft state would have to follow it.
+    /// A discard has no member I/O, because the soft state would have to follow the discard.
     fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
         if request.operation == Operation::Discard {
             return Status::Done;
@@ -218,7 +220,8 @@ impl Layout for Geared {
         status
     }
 
-    /// In the high gear alone, from the native units of the others; the soft state is stale.
+    /// Plans a rebuild from the native units of the other members, in the high gear only. The soft
+    /// state is stale then.
     fn plan_rebuild(
         &mut self,
         members: &[usize],
@@ -352,7 +355,7 @@ impl Gears for Geared {
 }
 
 impl Geared {
-    /// The array's own plan, at the addresses where its units lie.
+    /// Translates the rebuild plan of `base` to the addresses of the native units.
     fn plan_native_rebuild(
         &mut self,
         members: &[usize],
@@ -362,7 +365,8 @@ impl Geared {
     ) -> Sectors {
         plan.clear();
         let end = longest(self, members);
-        // What is no row's is soft state, which the next shift writes, or nothing.
+        // A unit outside the native rows is soft state, which the next shift writes, or unused. The
+        // rebuild continues at the next native unit.
         let Some(row) = self.map.row_at(from.0 / self.chunk) else {
             let native = (from.0 / self.chunk..end.0 / self.chunk)
                 .find(|&unit| self.map.row_at(unit).is_some());

@@ -1,36 +1,37 @@
-//! Which rows are changed together.
+//! Groups of native rows for common changes.
 
 use super::map::GearMap;
 use fullstroke_contract::Extent;
 use fullstroke_units::greatest_common_divisor;
 use std::ops::Range;
 
-/// Native rows that share the parity of soft rows, or of rows that share one with them: whoever changes a part
-/// of such a group outside the high gear may change sectors that belong to all of it. A group is at most as
-/// many rows as a soft row has data units, and ends with its cluster.
+/// Groups of native rows that share the parity of soft rows, directly or through other rows.
+/// Outside the high gear, a change of a part of a group may change sectors that belong to the whole
+/// group. A group has at most as many rows as a soft row has data units, and ends with its cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct GearedRows {
     pub(super) map: GearMap,
-    /// Sectors of a unit.
+    /// Sectors in a unit.
     pub(super) chunk: u64,
-    /// Data sectors of a native row.
+    /// Data sectors in a native row.
     pub(super) row: u64,
 }
 
 impl GearedRows {
-    /// Native rows of a whole group: behind so many of them, soft rows are full.
+    /// Returns the number of native rows in a whole group. The transient units of so many rows fill
+    /// whole soft rows.
     fn group_rows(&self) -> u64 {
         let (width, transient) = (self.map.width(), self.map.transient);
         width / greatest_common_divisor(width, transient)
     }
 
-    /// The first row of a row's group.
+    /// Returns the first row of a row's group.
     fn first(&self, row: u64) -> u64 {
         let within = row % self.map.cluster;
         row - within % self.group_rows()
     }
 
-    /// Behind the last row of a row's group.
+    /// Returns the end of a row's group.
     fn end(&self, row: u64) -> u64 {
         let cluster = row - row % self.map.cluster;
         (self.first(row) + self.group_rows())
@@ -38,8 +39,9 @@ impl GearedRows {
             .min(self.map.rows)
     }
 
-    /// The rows, as [`plan_check`](super::Gears::plan_check) counts them, that have something in a run of the
-    /// members' addresses: native ones or those of the soft state.
+    /// Returns the rows that have data in a run of the members' addresses, in the numbers of
+    /// [`plan_check`](super::Gears::plan_check). With `native`, these are native rows; otherwise
+    /// soft rows.
     pub fn checked_in(&self, on_members: Extent, native: bool) -> Range<u64> {
         let (first, end) = (
             on_members.start.0 / self.chunk,
@@ -56,19 +58,19 @@ impl GearedRows {
         (extent.start.0 / self.row, last / self.row)
     }
 
-    /// The whole groups that an extent of the volume touches.
+    /// Returns the whole groups around an extent of the volume.
     pub fn around(&self, extent: Extent) -> Extent {
         let (first, last) = self.rows(extent);
         let (first, end) = (self.first(first), self.end(last));
         Extent::new(first * self.row, (end - first) * self.row)
     }
 
-    /// Numbers the group in which an extent begins.
+    /// Returns the number of the group at the beginning of an extent.
     pub fn group(&self, extent: Extent) -> u64 {
         self.first(self.rows(extent).0) / self.group_rows()
     }
 
-    /// The run of every member's addresses in which the extent's native rows lie.
+    /// Returns the run of each member's addresses with the native rows of the extent.
     pub fn on_members(&self, extent: Extent) -> Extent {
         let (first, last) = self.rows(extent);
         let (first, last) = (self.map.native(first), self.map.native(last));
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// All maps of up to so many members, with and without clusters.
+    /// Returns all maps up to a limit of members, with and without clusters.
     fn maps() -> impl Iterator<Item = GearMap> {
         let shapes =
             (3u64..8).flat_map(|active| (1u64..7).map(move |transient| (active, transient)));

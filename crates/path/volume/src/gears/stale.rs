@@ -1,17 +1,17 @@
-//! A set of rows, a bit each.
+//! A set of rows, one bit per row.
 
-/// The soft rows that are to be copied.
+/// The soft rows still to be copied.
 #[derive(Clone, Debug)]
 pub(super) struct StaleRows {
     words: Vec<u64>,
     rows: u64,
     count: u64,
-    /// No row below is in the set.
+    /// Lower bound: no row below is in the set.
     from: u64,
 }
 
 impl StaleRows {
-    /// None of `rows`.
+    /// Returns an empty set over `rows` rows.
     pub(super) fn none(rows: u64) -> StaleRows {
         StaleRows {
             words: vec![0; rows.div_ceil(64) as usize],
@@ -21,7 +21,7 @@ impl StaleRows {
         }
     }
 
-    /// How many are in the set.
+    /// Returns the number of rows in the set.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -57,7 +57,7 @@ impl StaleRows {
         (self.count, self.from) = (self.rows, 0);
     }
 
-    /// Takes out the first run, of at most so many rows: where it begins, and how many.
+    /// Removes the first run, at most `most` rows. Returns the first row and the number of rows.
     pub(super) fn take_run(&mut self, most: u64) -> Option<(u64, u64)> {
         let first = self.first()?;
         let run = (first..self.rows)

@@ -1,4 +1,4 @@
-//! Maps are one-to-one, and nothing is lost whatever the order of writes, shifts and failures.
+//! Maps are one-to-one, and no order of writes, shifts and failures loses data.
 
 use super::{Gear, GearMap};
 use crate::Role;
@@ -41,7 +41,7 @@ fn maps() -> impl Strategy<Value = GearMap> {
         })
 }
 
-/// Layouts with gears, and members in the order in which they fail.
+/// Layouts with gears: name, keys and number of members.
 fn arrays() -> impl Strategy<Value = (&'static str, Value, u64)> {
     let keys = (
         5u64..9,
@@ -66,12 +66,12 @@ fn arrays() -> impl Strategy<Value = (&'static str, Value, u64)> {
 #[derive(Clone, Debug)]
 enum Event {
     Ask(Ask),
-    /// Towards the other gear, unless under way.
+    /// Begins a shift to the other gear, unless a shift is running.
     Shift,
-    /// So many copies of at most so many sectors, or fewer.
+    /// Carries out at most this many copies of at most this many sectors.
     Copy(u32, u64),
     Fail(u32),
-    /// The failed member is replaced; in the high gear it is filled.
+    /// Replaces the failed member. In the high gear, the member is filled.
     Restore,
 }
 
@@ -95,7 +95,7 @@ fn gear(array: &mut Array) -> Gear {
     array.layout.gears().unwrap().gear()
 }
 
-/// An array beside plain memory.
+/// An array with plain memory for comparison.
 struct Trial {
     array: Array,
     plain: Vec<u8>,
@@ -256,7 +256,7 @@ proptest! {
         events.iter().filter(|event| !matches!(event, Event::Fail(_))).for_each(|event| trial.take(event));
         prop_assert_eq!(trial.array.make_redundant(most), 0);
         trial.check();
-        // Anything that is served from, or is parity of it, can be computed from the rest.
+        // Every sector that is in use, data or parity, can be computed from the other sectors.
         let members = trial.array.layout.members() as u64;
         let (member, lbn) = ((flipped % members) as usize, unit % (MEMBERS - 1));
         let before = trial.array.member_sector(member, lbn);
@@ -266,7 +266,7 @@ proptest! {
             trial.array.spoil(member, lbn);
             prop_assert!(trial.array.mend(member, Extent::new(lbn, 1)));
             prop_assert_eq!(trial.array.all_members(), held);
-            // Without that it is found, wherever it is looked at.
+            // Without a repair, the check finds the change wherever the sector is in use.
             trial.array.spoil(member, lbn);
             let is_native = !matches!(trial.array.layout.role_of(member, Lbn(lbn)), Role::Unused);
             let is_soft = gear(&mut trial.array).reads_soft();

@@ -1,4 +1,4 @@
-//! The plan of the array of all members, carried over to where its units lie in this gear.
+//! Translates a plan of the array of all members to the places of its units in the present gear.
 
 use super::Gear;
 use super::map::{GearMap, SoftUnit};
@@ -11,7 +11,7 @@ use fullstroke_units::Sectors;
 /// A run of sectors within one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Sectors from the beginning of the unit.
+    /// Number of sectors from the beginning of the unit.
     pub(super) offset: u64,
     pub(super) sectors: u64,
     pub(super) place: Place,
@@ -24,11 +24,11 @@ struct Write {
     soft: u64,
     index: u64,
     part: Part,
-    /// What the soft state held before.
+    /// Place of the old content of the soft state.
     old: Option<Place>,
 }
 
-/// The parity of a soft row that is to be written.
+/// A soft row's parity before its write.
 #[derive(Clone, Copy, Debug)]
 struct SoftParity {
     soft: u64,
@@ -37,16 +37,16 @@ struct SoftParity {
     place: Place,
 }
 
-/// Room for what is known of a strand.
+/// Working memory for the translation of a strand.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes {
-    /// What was read of the soft state: row, index, part.
+    /// Parts of the soft state in the read phase: row, index, part.
     reads: Vec<(u64, u64, Part)>,
     writes: Vec<Write>,
     parities: Vec<SoftParity>,
 }
 
-/// See the module.
+/// The translation of one plan; see the module.
 pub(super) struct Transfers<'a> {
     map: GearMap,
     chunk: u64,
@@ -77,7 +77,8 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    /// All strands of the array's plan, whose scratch buffer comes first in this one.
+    /// Translates all strands of the array's plan. Its scratch buffer comes first in the new
+    /// scratch buffer.
     pub(super) fn translate(&mut self, plan: &Plan) {
         self.writer.scratch(plan.scratch().0);
         let mut pieces = plan.pieces();
@@ -127,7 +128,8 @@ impl<'a> Transfers<'a> {
         self.write_soft();
     }
 
-    /// A strand that writes has its soft rows to itself: two that share a native row share these.
+    /// Reserves the soft rows of a writing strand. Two strands that share a native row also share
+    /// its soft rows; the reservation keeps them apart.
     fn hold_rows(&mut self, plan: &Plan, pieces: &[Piece]) {
         let writes = |piece: &Piece| plan.ios()[piece.io as usize].operation != Operation::Read;
         let first = pieces.iter().map(|piece| piece.lbn.0 / self.chunk).min();
@@ -143,7 +145,7 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    /// Cuts a piece at the ends of units: member, row, part.
+    /// Cuts a piece at the ends of units and calls `take` with member, row and part.
     fn each_part(
         &mut self,
         plan: &Plan,
@@ -203,7 +205,7 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    /// Reads a unit of the soft state, or computes it from the rest of its row.
+    /// Reads a unit of the soft state, or computes the unit from the rest of its row.
     pub(super) fn read_soft(&mut self, soft: u64, index: u64, part: Part) {
         let member = self.map.member(soft, index);
         let lost = self.map.parities > 0 && !self.holds(member);
@@ -251,7 +253,8 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    /// Where a write of a transient member goes: whether to its home and to the soft state.
+    /// Returns the targets of a write of a transient member: true for its home, true for the soft
+    /// state.
     fn goes(&self, soft: u64) -> (bool, bool) {
         let stale = self.stale.contains(soft);
         match self.gear {
@@ -279,7 +282,7 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    /// Old soft data and parity, where the parity is still there.
+    /// Reads old soft data and old parity, for soft rows with a whole parity member.
     fn read_what_parity_needs(&mut self) {
         for at in 0..self.notes.writes.len() {
             let Write {
@@ -298,6 +301,8 @@ impl<'a> Transfers<'a> {
             {
                 Some(other) => (other.from, other.end) = (other.from.min(from), other.end.max(end)),
                 None => {
+                    // A placeholder: the scratch buffer is reserved below, when the whole range is
+                    // known.
                     let place = Place::Scratch(Sectors(parity));
                     self.notes.parities.push(SoftParity {
                         soft,
@@ -328,7 +333,8 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    /// Where a part's old soft data stands: read for the array's own parity already, or now.
+    /// Returns the place of a part's old soft data. If the array's own parity needed the data, it
+    /// has been read already; otherwise this call reads it.
     fn old(&mut self, soft: u64, index: u64, part: &Part) -> Place {
         let covers = |read: &Part| {
             read.offset <= part.offset && part.offset + part.sectors <= read.offset + read.sectors
@@ -354,7 +360,7 @@ impl<'a> Transfers<'a> {
         place
     }
 
-    /// Adds something of each write to the parity of its soft row.
+    /// Adds one place of each write to the parity of its soft row. `what` returns the place.
     fn change_parities(&mut self, what: impl Fn(&Write) -> Option<Place>) {
         for write in &self.notes.writes {
             let parity = self
@@ -382,7 +388,7 @@ impl<'a> Transfers<'a> {
         let goes = self
             .soft_of(member, row)
             .is_none_or(|(soft, _)| self.goes(soft).0);
-        // A transient member that has failed in the low gear comes up without.
+        // A transient member that failed in the low gear is missing after the shift.
         let gone = self.gear == Gear::Rising
             && member >= self.map.active
             && self.states.has_failed(member as usize);
@@ -398,7 +404,7 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    /// Writes a whole unit, which is parity, where it is served from in this gear.
+    /// Writes a whole unit of parity to its place in this gear.
     pub(super) fn write_where_it_serves(&mut self, member: u64, row: u64, place: Place) {
         let part = Part {
             offset: 0,
@@ -429,6 +435,8 @@ impl<'a> Transfers<'a> {
                 .map
                 .parity(soft)
                 .is_some_and(|parity| self.holds(parity));
+            // The parity represents the data of a member that does not hold its soft state. Without
+            // such parity the write is planned nevertheless, and the request ends as lost.
             if self.holds(member) || !protected {
                 let extent = self.slot(soft, part.offset, part.sectors);
                 self.writer.io(
@@ -462,7 +470,7 @@ impl<'a> Transfers<'a> {
     }
 }
 
-/// `into = from`, or `into += from`.
+/// Returns the step `into = from`, or `into += from`.
 pub(super) fn sum_step(from: Place, into: Place, sectors: u64, accumulate: bool) -> Step {
     Step {
         coefficient: 1,

@@ -1,4 +1,4 @@
-//! What redundancy should be, and what a member could not be read of.
+//! Checks of redundancy, and repair of unreadable sectors.
 
 use super::CopiedRows;
 use super::layout::Geared;
@@ -22,7 +22,8 @@ impl Geared {
         )
     }
 
-    /// See [`Gears::plan_check`](super::Gears::plan_check): native rows come first, soft ones behind.
+    /// Plans a check; see [`Gears::plan_check`](super::Gears::plan_check). Native rows come first,
+    /// soft rows after them.
     pub(super) fn check(&mut self, from: u64, most: Sectors, plan: &mut Plan) -> Option<u64> {
         plan.clear();
         let (rows, all) = (self.map.rows, self.map.rows + self.map.soft_rows());
@@ -40,7 +41,8 @@ impl Geared {
             (soft..end).for_each(|soft| self.check_soft(soft, plan));
             return Some(rows + end);
         }
-        // In the other gears the soft state follows from what the transient members hold, where it is not stale.
+        // In the other gears, the soft state follows from the data of the transient members, except
+        // for stale rows.
         let Some(first) = (soft..all - rows).find(|&soft| !self.stale.contains(soft)) else {
             return Some(all);
         };
@@ -101,7 +103,7 @@ impl Geared {
         );
     }
 
-    /// See [`Gears::plan_mend`](super::Gears::plan_mend).
+    /// Plans a repair; see [`Gears::plan_mend`](super::Gears::plan_mend).
     pub(super) fn mend(&mut self, member: usize, extent: Extent, plan: &mut Plan) -> bool {
         plan.clear();
         let serves = |other: usize| !(self.gear.reads_soft() && self.is_transient(other));
@@ -169,7 +171,8 @@ impl Geared {
 }
 
 impl Transfers<'_> {
-    /// The sum of a native row's units on all members but one, each read where it is served from.
+    /// Returns the sum of a native row's units on all members but one. Each unit is read from its
+    /// place in this gear.
     fn sum_of_others(
         &mut self,
         row: u64,

@@ -1,11 +1,11 @@
-//! Volumes of paired members to prove things of.
+//! Volumes of paired members for property tests.
 
 use crate::bytes::build;
 use crate::proofs::Case;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Layouts by name, with keys that suit members of 60 sectors or more.
+/// Layouts by name, with keys for members of 60 sectors or more.
 pub(crate) fn paired_cases() -> impl Strategy<Value = Case> {
     let members = (1usize..4).prop_flat_map(|pairs| prop::collection::vec(60u64..200, 2 * pairs));
     members
@@ -20,7 +20,7 @@ pub(crate) fn paired_cases() -> impl Strategy<Value = Case> {
             let case = (layouts, Just(members), Just(order).prop_shuffle());
             case.prop_map(|((name, keys), members, order)| Case { name, keys, members, order })
         })
-        // Floors that no pair of zones of these members keeps are refused, rightly.
+        // Floors that no pair of zones can keep are refused; such cases are left out.
         .prop_filter("a layout that can be built", |case| case.layout(&[]).is_some())
 }
 
@@ -34,8 +34,8 @@ fn logical_zones() -> impl Strategy<Value = (&'static str, Value)> {
     })
 }
 
-/// Members of some zones of any rate from 8 to 32 KB/s, and parts of so many
-/// sectors at so many KB/s.
+/// Members with some zones of any rate from 8 to 32 KB/s, and parts with sizes in sectors and
+/// floors in KB/s.
 fn real_zones(
     members: Vec<u64>,
     parts: BoxedStrategy<Vec<(u64, u64)>>,
@@ -57,7 +57,7 @@ fn real_zones(
             table
         };
         let member_zones: Vec<Vec<Value>> = zones.iter().zip(&members).map(table).collect();
-        // The slowest pair has 16 KB/s.
+        // The slowest possible pair has 16 KB/s.
         let part = |&(sectors, rate): &(u64, u64)| {
             json!({ "size": sectors * 512, "floor_mb_per_s": rate as f64 / 1e3 })
         };

@@ -1,11 +1,10 @@
-//! Division by a number that is known beforehand.
+//! Division by a constant divisor.
 
-/// A divisor with its reciprocal: a quotient costs multiplications, which are
-/// several times faster than a division.
+/// A divisor with its reciprocal. A quotient then costs a few multiplications, several times faster
+/// than a division.
 ///
-/// With the reciprocal rounded up to 128 bits, the quotient of every 64-bit
-/// number is exact (Lemire, Kaser & Kurz, "Faster remainder by direct
-/// computation", 2019, theorem 1).
+/// With the reciprocal rounded up to 128 bits, the quotient of every 64-bit number is exact
+/// (Lemire, Kaser & Kurz, "Faster remainder by direct computation", 2019, theorem 1).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Divisor {
     value: u64,
@@ -13,6 +12,8 @@ pub(super) struct Divisor {
 }
 
 impl Divisor {
+    /// Returns the divisor `value`.
+    ///
     /// # Panics
     /// If `value` is below 2.
     pub(super) fn new(value: u64) -> Divisor {
@@ -27,7 +28,7 @@ impl Divisor {
         self.value
     }
 
-    /// Quotient and remainder of `number`.
+    /// Returns quotient and remainder of `number`.
     #[inline]
     pub(super) fn divide(&self, number: u64) -> (u64, u64) {
         let number_wide = u128::from(number);

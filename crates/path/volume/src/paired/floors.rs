@@ -1,12 +1,12 @@
-//! Parts of a volume with floors of their own (Lloyd, section 5.1.1): so much at
-//! no less than this rate, so much at no less than that.
+//! Parts of a volume with floors of their own (Lloyd, section 5.1.1). Each part has a size and a
+//! minimum rate.
 //!
-//! Each part is a layout of pairs of its own, in the same window of time on both
-//! members: what is passed inwards on the one is passed outwards on the other,
-//! so that the rates add up to about the same throughout. The part with the
-//! highest floor is placed first, as far inside as its floor allows, and the
-//! next in what remains, as if nothing had been there. A window at exactly the
-//! floor takes the least time for its data, and so leaves most to the others.
+//! Each part is a layout of pairs. A part takes the same window of time on both members. One member
+//! is passed inwards and the other outwards; the sum of the rates is about constant. The part with
+//! the highest floor is placed first, as far inside as its floor allows. The next part is placed in
+//! the remaining space, as if the space of the first did not exist. A window at exactly the floor
+//! leaves the most time to the other parts, because a window there takes the least time for its
+//! data.
 
 use super::Timeline;
 use super::walk::{Rows, walk};
@@ -15,51 +15,49 @@ use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A part of a volume and the rate below which no sequential transfer in it
-/// may fall.
+/// A part of a volume, with the minimum rate of every sequential transfer in the part.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Floor {
-    /// How large it is, such as "200GB".
+    /// Size of the part, such as "200GB".
     pub size: Bytes,
-    /// Megabytes (10^6 bytes) a second of the whole volume.
+    /// Minimum rate of the whole volume in megabytes (10^6 bytes) per second.
     pub floor_mb_per_s: f64,
 }
 
-/// A part of a volume as it was planned.
+/// A planned part of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// Its first address.
+    /// First address of the part.
     pub start: Lbn,
-    /// Its addresses: those asked for, up to a whole row.
+    /// Number of sectors: the requested size, rounded up to a whole row.
     pub sectors: Sectors,
-    /// The lowest rate of a sequential transfer in it, bytes a second.
+    /// Lowest rate of a sequential transfer in the part, in bytes per second.
     pub floor_bytes_per_s: u64,
 }
 
-/// What of both members is not yet given to a part.
+/// The remaining free space of both members.
 struct Free<'a> {
     forward: Timeline,
     backward: Timeline,
-    /// Sectors.
+    /// Blocking factor in sectors.
     blocking: u64,
     pairs: u64,
     of: &'a [Floor],
 }
 
-/// A window of time on both members, and the rows in it.
+/// A window of time on both members, and the rows in the window.
 struct Window {
     from: u128,
     to: u128,
     rows: Vec<Rows>,
 }
 
-/// The rows of each part, in the order of `floors`, and behind them those of
-/// what is left, if anything is.
+/// Returns the rows of each part, in the order of `floors`. The rows of the remaining space follow,
+/// if any space remains.
 ///
 /// # Errors
-/// Names the floor or the size that cannot be met, and the best that can be
-/// had.
+/// Names the impossible floor or size, and the best possible value.
 pub(crate) fn with_floors(
     forward: Timeline,
     backward: Timeline,
@@ -90,7 +88,7 @@ pub(crate) fn with_floors(
 }
 
 impl Part {
-    /// The parts of these rows, one behind the other, of so many pairs.
+    /// Returns the parts of these rows, one after another, for `pairs` pairs.
     pub(crate) fn of(parts: &[Vec<Rows>], pairs: u64) -> Vec<Part> {
         let mut start = 0;
         let part = |rows: &Vec<Rows>| {
@@ -119,8 +117,8 @@ fn floor_of(rows: &[Rows], pairs: u64) -> u64 {
         .unwrap_or(0)
 }
 
-/// The largest number in `range` for which `holds`, if it holds up to some
-/// number and not beyond; `None` if it does not hold for the first.
+/// Returns the largest number in `range` for which `holds` is true. `holds` must be true up to some
+/// number and false after it. Returns `None` if `holds` is false for the first number.
 fn last_that(range: (u128, u128), holds: impl Fn(u128) -> bool) -> Option<u128> {
     let (mut low, mut high) = range;
     if !holds(low) {
@@ -138,7 +136,7 @@ fn last_that(range: (u128, u128), holds: impl Fn(u128) -> bool) -> Option<u128> 
 }
 
 impl Free<'_> {
-    /// Takes the window of part `index` out of what is free.
+    /// Removes the window of part `index` from the free space and returns its rows.
     fn place(&mut self, index: usize) -> Result<Vec<Rows>, ConfigError> {
         let Floor {
             size,
@@ -204,7 +202,7 @@ impl Free<'_> {
         Ok(window.rows)
     }
 
-    /// The time of the member that is passed first, in ticks.
+    /// Returns the total time of the member with the shorter time, in ticks.
     fn ticks(&self) -> u128 {
         self.forward.ticks().min(self.backward.ticks())
     }
@@ -223,8 +221,8 @@ impl Free<'_> {
         .0
     }
 
-    /// The shortest window from `from` on that holds so many sectors, and no
-    /// more rows than it takes.
+    /// Returns the shortest window from `from` on with room for `sectors` sectors, and no more rows
+    /// than necessary.
     fn window(&self, from: u128, sectors: u64) -> Option<Window> {
         let room = self.ticks().checked_sub(from)? >> STEP_BITS;
         let short = |steps: u128| {
@@ -250,8 +248,7 @@ impl Free<'_> {
         Some(Window { from, to, rows })
     }
 
-    /// The most sectors that one part could have at no less than `floor` bytes
-    /// a second.
+    /// Returns the maximum size of one part in sectors, at a floor of `floor` bytes per second.
     fn most_at(&self, floor: u64) -> u64 {
         let holds = |steps: u128| {
             let rows = self.rows(0, steps << STEP_BITS);
@@ -262,8 +259,8 @@ impl Free<'_> {
     }
 }
 
-/// Windows begin and end at multiples of 2^`STEP_BITS` ticks: about 1 ms, less
-/// than what a row takes.
+/// Windows begin and end at multiples of 2^`STEP_BITS` ticks. A step is about 1 ms, less than the
+/// time of a row.
 const STEP_BITS: u32 = 36;
 
 fn in_gb(sectors: u64) -> String {

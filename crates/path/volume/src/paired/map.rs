@@ -1,4 +1,4 @@
-//! Where the addresses of paired members lie, in constant time and whole numbers.
+//! The address map of paired members, in constant time and whole numbers.
 
 use super::divisor::Divisor;
 use crate::geometry::{Geometry, Stripe};
@@ -7,69 +7,67 @@ use crate::members::too_large;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Lbn, Sectors};
 
-/// Rows of chunks of equal size, as they lie on every pair. Sectors throughout.
+/// Rows of chunks of equal size on every pair. All values are in sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Section {
-    /// Rows on each pair: at least one.
+    /// Number of rows on each pair; at least one.
     pub(crate) rows: u64,
-    /// Chunks on the forward and on the backward member: at least one sector
-    /// each.
+    /// Chunk sizes on the forward and on the backward member; at least one sector each.
     pub(crate) chunks: [u64; 2],
-    /// Where the rows begin on the forward and on the backward member.
+    /// First sectors of the rows on the forward and on the backward member.
     pub(crate) starts: [u64; 2],
 }
 
-/// A section with its address in the volume, and what the map divides by.
+/// A section with its address in the volume and its divisors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
-    /// The first address in the volume.
+    /// First address in the volume.
     start: u64,
-    /// The first address behind it.
+    /// First address after the section.
     pub(super) end: u64,
     section: Section,
-    /// Sectors of a row of one pair.
+    /// Number of sectors in a row of one pair.
     row: Divisor,
-    /// Sectors of a row of all pairs.
+    /// Number of sectors in a row of all pairs.
     turn: Divisor,
 }
 
-/// The addresses of all pairs.
+/// The address map of all pairs.
 #[derive(Debug)]
 pub(super) struct Map {
     pairs: u64,
     pub(super) capacity: u64,
-    /// Sectors in use on the forward and on the backward member of each pair.
+    /// Used sectors on the forward and on the backward member of each pair.
     pub(super) used: [u64; 2],
-    /// Whether the rows of a section run backwards on its backward member.
+    /// Direction in which the backward member passes the rows of a section.
     saw: Saw,
     sections: Vec<Placed>,
-    /// For the addresses from k 2^`shift` on, the section that holds the first.
-    /// Few sections begin before the next entry: none or one, unless some are
-    /// very short.
+    /// Entry k is the section with the address k 2^`shift`. Usually no section or one section
+    /// begins before the next entry; more sections begin there only if some sections are very
+    /// short.
     first_section: Vec<u32>,
     shift: u32,
-    /// The sections in the order in which they lie on the forward and on the
-    /// backward member.
+    /// Sections in the order of their places on the forward and on the backward member.
     along: [Vec<u32>; 2],
 }
 
-/// How the backward member goes through a section.
+/// Direction in which the backward member passes a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Saw {
-    /// One tooth: it reads forwards throughout.
+    /// One tooth: the member reads forwards throughout.
     OneTooth,
     /// A tooth for each chunk: the rows run backwards.
     EachChunk,
 }
 
-/// The longest table of first sections, in powers of two.
+/// Maximum size of the table of first sections, as a power of two.
 const TABLE_BITS_MAX: u32 = 16;
 
 impl Map {
-    /// The addresses of `pairs` pairs in these sections.
+    /// Returns the map of `pairs` pairs with these sections.
     ///
     /// # Errors
-    /// There are more than 2^64.
+    /// If there are more than 2^64 addresses.
     pub(super) fn new(pairs: u64, sections: &[Section], saw: Saw) -> Result<Map, ConfigError> {
         let mut placed = Vec::with_capacity(sections.len());
         let mut start = 0u64;
@@ -130,11 +128,11 @@ impl Map {
         })
     }
 
-    /// The section that holds the volume's sector `lbn`.
+    /// Returns the section with the volume's sector `lbn`.
     #[inline]
     pub(super) fn section_at(&self, lbn: u64) -> &Placed {
         let mut index = self.first_section[(lbn >> self.shift) as usize] as usize;
-        // One step without a branch, which nobody could foretell.
+        // One step without a branch, because the branch would be unpredictable.
         index += usize::from(lbn >= self.sections[index].end);
         while lbn >= self.sections[index].end {
             index += 1;
@@ -142,8 +140,8 @@ impl Map {
         &self.sections[index]
     }
 
-    /// Where the volume's sector `lbn` of this section lies, and how many
-    /// sectors of its chunk there are from it on.
+    /// Returns the place of the volume's sector `lbn` of this section, and the number of sectors
+    /// from there to the end of its chunk.
     #[inline]
     pub(super) fn place(&self, placed: &Placed, lbn: u64) -> (Location, u64) {
         let (row, within) = placed.turn.divide(lbn - placed.start);
@@ -174,8 +172,8 @@ impl Map {
         )
     }
 
-    /// The volume's sector that lies at sector `lbn` of a member: the forward
-    /// (0) or backward (1) one of `pair`. `None` if it is not in use.
+    /// Returns the volume's sector at sector `lbn` of a member. The member is the forward (0) or
+    /// backward (1) member of `pair`. Returns `None` for an unused sector.
     pub(super) fn sector_at(&self, pair: u64, side: usize, lbn: u64) -> Option<u64> {
         if lbn >= self.used[side] {
             return None;
@@ -202,7 +200,8 @@ impl Map {
     }
 }
 
-/// For every 2^shift addresses, the section that holds the first of them.
+/// Returns a table with one entry for every 2^shift addresses: the section with the first of the
+/// addresses.
 fn table(sections: &[Placed], capacity: u64) -> (Vec<u32>, u32) {
     let shortest = sections
         .iter()

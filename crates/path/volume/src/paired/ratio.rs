@@ -1,22 +1,21 @@
-//! How much faster the outside of a disk is than its inside, as a fraction.
+//! Outer transfer rate of a disk divided by the inner rate, as a fraction.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// `p_max / p_min`: transfer rate, or sectors a track, at the outer edge over
-/// that at the inner edge (Lloyd, section 2.7.7). Above 1; exact.
+/// `p_max / p_min`: transfer rate, or sectors per track, at the outer edge divided by the same at
+/// the inner edge (Lloyd, section 2.7.7). Above 1; exact.
 ///
-/// A configuration file writes it as a fraction, `"800/370"`, or as a decimal
-/// number.
+/// A configuration file contains the ratio as a fraction, `"800/370"`, or as a decimal number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
     outer: u32,
     inner: u32,
 }
 
-/// What is no ratio.
+/// Error for a text without a ratio above 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RatioError {
     found: String,
@@ -35,10 +34,10 @@ impl fmt::Display for RatioError {
 impl std::error::Error for RatioError {}
 
 impl Ratio {
-    /// `outer / inner`.
+    /// Returns the ratio `outer / inner`.
     ///
     /// # Errors
-    /// It is not above 1, or no number.
+    /// If the ratio is not above 1, or `inner` is 0.
     pub fn new(outer: u32, inner: u32) -> Result<Ratio, RatioError> {
         if inner == 0 || outer <= inner {
             let found = format!("{outer}/{inner}");
@@ -47,18 +46,18 @@ impl Ratio {
         Ok(Ratio { outer, inner })
     }
 
-    /// The numerator.
+    /// Returns the numerator.
     pub fn outer(self) -> u32 {
         self.outer
     }
 
-    /// The denominator.
+    /// Returns the denominator.
     pub fn inner(self) -> u32 {
         self.inner
     }
 }
 
-/// A decimal number as a fraction, without rounding.
+/// Returns a decimal number as a fraction, without rounding.
 fn decimal(text: &str) -> Option<(u32, u32)> {
     let (whole, places) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -114,8 +113,8 @@ impl<'de> Deserialize<'de> for Ratio {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ratio, D::Error> {
         let text = match serde_json::Value::deserialize(deserializer)? {
             serde_json::Value::String(text) => text,
-            // A number as it was written: 2.16 is 216/100. What is not finite
-            // has become null on its way here.
+            // The number is taken as its text: 2.16 is 216/100. Numbers that are not finite have
+            // become null before.
             serde_json::Value::Null => "no finite number".to_owned(),
             other => other.to_string(),
         };

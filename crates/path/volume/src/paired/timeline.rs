@@ -1,46 +1,46 @@
-//! The real zones of a disk, by the time that it takes to pass them.
+//! The real zones of a disk, with the time to pass each zone.
 
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A zone of a member: so many sectors, transferred at such a rate.
+/// A zone of a member: its size and its transfer rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemberZone {
-    /// Sectors of 512 bytes.
+    /// Number of sectors of 512 bytes.
     pub sectors: Sectors,
-    /// Bytes a second of a sequential transfer; above 0.
+    /// Rate of a sequential transfer in bytes per second; above 0.
     pub bytes_per_s: u64,
 }
 
-/// Consecutive sectors of a disk that are transferred at one rate.
+/// Consecutive sectors of a disk with one transfer rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: u64,
     pub(super) sectors: u64,
-    /// Bytes a second.
+    /// Rate in bytes per second.
     pub(super) rate: u64,
 }
 
-/// Spans of a disk in the order of their addresses, with gaps where others have
-/// been cut out. A **distance** counts the sectors of the spans alone.
+/// Spans of a disk in the order of their addresses, with gaps where other parts have been cut out.
+/// A **distance** counts only the sectors of the spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Timeline {
     spans: Vec<Span>,
 }
 
-/// 2^-`TICK_BITS` ns, so that short spans have times of their own.
+/// A tick is 2^-`TICK_BITS` ns, short enough to distinguish short spans.
 const TICK_BITS: u32 = 16;
 
 impl Span {
-    /// The time of the first `sectors`, in ticks, rounded down.
+    /// Returns the time of the first `sectors` sectors, in ticks, rounded down.
     fn ticks(&self, sectors: u64) -> u128 {
         let bytes = u128::from(sectors) * u128::from(SECTOR_BYTES);
         ((bytes * 1_000_000_000) << TICK_BITS) / u128::from(self.rate)
     }
 
-    /// The sectors that are passed in `ticks`, rounded down.
+    /// Returns the number of sectors passed in `ticks`, rounded down.
     fn sectors_in(&self, ticks: u128) -> u64 {
         let sectors = ticks * u128::from(self.rate)
             / ((u128::from(SECTOR_BYTES) * 1_000_000_000) << TICK_BITS);
@@ -49,7 +49,7 @@ impl Span {
 }
 
 impl Timeline {
-    /// The first `sectors` of a disk of these zones.
+    /// Returns the timeline of the first `sectors` sectors of a disk with these zones.
     pub(crate) fn new(zones: &[MemberZone], sectors: u64) -> Timeline {
         let mut spans = Vec::with_capacity(zones.len());
         let mut start = 0;
@@ -67,7 +67,8 @@ impl Timeline {
         Timeline { spans }
     }
 
-    /// At each address the lower rate of both, as far as both go.
+    /// Returns a timeline with the lower rate of both disks at each address, up to the end of the
+    /// shorter disk.
     pub(crate) fn slower(&self, other: &Timeline) -> Timeline {
         let end = self.sectors().min(other.sectors());
         let mut spans: Vec<Span> = Vec::new();
@@ -89,17 +90,17 @@ impl Timeline {
         Timeline { spans }
     }
 
-    /// Sectors of all spans.
+    /// Returns the number of sectors of all spans.
     pub(crate) fn sectors(&self) -> u64 {
         self.spans.iter().map(|span| span.sectors).sum()
     }
 
-    /// The time of all spans, in ticks.
+    /// Returns the time of all spans, in ticks.
     pub(crate) fn ticks(&self) -> u128 {
         self.spans.iter().map(|span| span.ticks(span.sectors)).sum()
     }
 
-    /// How far one comes in `ticks`.
+    /// Returns the distance passed in `ticks`.
     pub(crate) fn distance_in(&self, mut ticks: u128) -> u64 {
         let mut distance = 0;
         for span in &self.spans {
@@ -113,7 +114,7 @@ impl Timeline {
         distance
     }
 
-    /// The rest of the span at `distance`, from there on.
+    /// Returns the rest of the span at `distance`.
     pub(super) fn span_at(&self, distance: u64) -> Span {
         let mut before = 0;
         for span in &self.spans {
@@ -134,7 +135,7 @@ impl Timeline {
         }
     }
 
-    /// The part of a span that ends at `distance`, above 0.
+    /// Returns the part of a span before `distance`. `distance` must be above 0.
     pub(super) fn span_before(&self, distance: u64) -> Span {
         let mut before = 0;
         for span in &self.spans {
@@ -153,8 +154,8 @@ impl Timeline {
         }
     }
 
-    /// The lowest rate between two distances. What is shorter than `chunk`
-    /// sectors does not count, unless there is nothing else.
+    /// Returns the lowest rate between two distances. Overlaps shorter than `chunk` sectors do not
+    /// count, unless there is no longer overlap.
     pub(super) fn slowest(&self, from: u64, to: u64, chunk: u64) -> u64 {
         let mut lowest = None;
         let mut before = 0;
@@ -170,7 +171,7 @@ impl Timeline {
         lowest.unwrap_or(self.span_at(from).rate)
     }
 
-    /// What lies between two distances, and what remains.
+    /// Returns the part between two distances, and the remaining parts.
     pub(super) fn cut(&self, from: u64, to: u64) -> (Timeline, Timeline) {
         let (mut inside, mut outside) = (Vec::new(), Vec::new());
         let mut before = 0;

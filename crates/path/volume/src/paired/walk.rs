@@ -1,31 +1,30 @@
-//! Pairs of real zones: one disk is passed inwards while the other is passed
-//! outwards, each at its own rate.
+//! Pairs of real zones: one disk is passed inwards while the other is passed outwards, each at its
+//! own rate.
 //!
-//! Lloyd gives r(i) of `qmap_geo` as the sectors of the outer zone over those of
-//! the inner one (2.5). That is the ratio of the rates only if all zones have
-//! equally many tracks, which they have not: on the Deskstar 40GV (figure 2.2)
-//! the innermost zone holds more sectors than the outermost. Chunks here are as
-//! the rates, and a pair of zones ends where either of them does.
+//! Lloyd gives r(i) of `qmap_geo` as the sectors of the outer zone divided by the sectors of the
+//! inner zone (2.5). The quotient is the ratio of the rates only if all zones have the same number
+//! of tracks. The numbers of tracks differ: on the Deskstar 40GV (figure 2.2) the innermost zone
+//! holds more sectors than the outermost. Here the chunks follow the rates, and a pair of zones
+//! ends where either zone ends.
 
 use super::{Section, Timeline};
 
-/// A section on its way to its place.
+/// A section before its final place is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
-    /// Its starts are those of the zones that it was made for; what is lost
-    /// between sections is not yet taken out.
+    /// Section with the starts of its zones. The gaps between sections are still included.
     pub(crate) section: Section,
-    /// Bytes a second at which both members of a pair together go through it.
+    /// Rate at which both members of a pair together pass the section, in bytes per second.
     pub(crate) rate: u64,
 }
 
-/// The shares of a volume below which a section would be too short to be worth
-/// one of its own, of each timeline.
+/// A section is at least 1/`SHARE_MIN` of both timelines, because a shorter section is not worth an
+/// entry of its own.
 const SHARE_MIN: u64 = 1024;
 
-/// Goes through both timelines, one from its front and one from its back, in
-/// rows of chunks whose sizes are as the rates, the smaller one about `blocking`.
-/// Answers the rows, and what of the second timeline's front was left over.
+/// Passes both timelines, one from its front and one from its back, in rows of chunks. The sizes of
+/// the chunks follow the rates; the smaller chunk has about `blocking` sectors. Returns the rows,
+/// and the number of remaining sectors at the front of the second timeline.
 pub(crate) fn walk(forward: &Timeline, backward: &Timeline, blocking: u64) -> (Vec<Rows>, u64) {
     let least = (forward.sectors() + backward.sectors()) / SHARE_MIN;
     let (end, mut passed, mut left) = (forward.sectors(), 0, backward.sectors());
@@ -72,13 +71,14 @@ pub(crate) fn walk(forward: &Timeline, backward: &Timeline, blocking: u64) -> (V
     (all, left)
 }
 
-/// Chunks as two rates: of a few whole sectors from `blocking` on for the slower
-/// one, that which comes nearest, or near enough.
+/// Returns chunks with a ratio near the ratio of the rates. The candidates for the slower chunk are
+/// a few whole numbers of sectors from `blocking` on. The nearest candidate counts, or the first
+/// one near enough.
 fn chunks(blocking: u64, faster: u64, slower: u64) -> [u64; 2] {
     const CANDIDATES: u64 = 16;
     const NEAR_ENOUGH: u128 = 512;
     let (faster, slower) = (u128::from(faster), u128::from(slower));
-    // How far a pair is off, times its smaller chunk, its larger one and a rate.
+    // Error of a pair of chunks, times the smaller chunk, the larger chunk and a rate.
     let off =
         |small: u64, large: u64| (u128::from(large) * slower).abs_diff(u128::from(small) * faster);
     let mut best = [u64::MAX, blocking];
@@ -97,16 +97,15 @@ fn chunks(blocking: u64, faster: u64, slower: u64) -> [u64; 2] {
     best
 }
 
-/// Bytes a second of two members, of which each transfers its chunk at its rate
-/// and waits for the other.
+/// Returns the common rate of two members in bytes per second. Each transfers a chunk at its own
+/// rate, and they wait for each other.
 fn together(chunks: [u64; 2], rates: [u64; 2]) -> u64 {
     let row = u128::from(chunks[0]) + u128::from(chunks[1]);
     let alone = |side: usize| row * u128::from(rates[side]) / u128::from(chunks[side]);
     u64::try_from(alone(0).min(alone(1))).unwrap_or(u64::MAX)
 }
 
-/// Goes through whole disks. Of the one that takes longer the innermost part is
-/// left out.
+/// Passes whole disks. The slower disk leaves out its innermost part.
 pub(crate) fn balanced(forward: &Timeline, backward: &Timeline, blocking: u64) -> Vec<Rows> {
     let ticks = forward.ticks().min(backward.ticks());
     let within = |timeline: &Timeline| match timeline.ticks() == ticks {
@@ -114,9 +113,9 @@ pub(crate) fn balanced(forward: &Timeline, backward: &Timeline, blocking: u64) -
         false => timeline.cut(0, timeline.distance_in(ticks)).0,
     };
     let (forward, mut backward) = (within(forward), within(backward));
-    // Chunks are whole, and so a little off the rates: if the backward disk has
-    // outer sectors left over, it goes without inner ones instead, as long as
-    // that costs nothing.
+    // Chunks are whole numbers, so that their ratio is slightly wrong. If outer sectors of the
+    // backward disk remain, the disk leaves out inner sectors instead, as long as the volume does
+    // not become smaller.
     let (mut best, mut left) = walk(&forward, &backward, blocking);
     for _ in 0..8 {
         backward = backward.cut(0, backward.sectors() - left).0;
@@ -129,15 +128,15 @@ pub(crate) fn balanced(forward: &Timeline, backward: &Timeline, blocking: u64) -
     best
 }
 
-/// Sectors of these rows on one pair.
+/// Returns the number of sectors of these rows on one pair.
 pub(super) fn sectors_of(rows: &[Rows]) -> u64 {
     rows.iter()
         .map(|rows| rows.section.rows * (rows.section.chunks[0] + rows.section.chunks[1]))
         .sum()
 }
 
-/// The sections in their places: in the order of their zones on each member,
-/// without gaps.
+/// Returns the sections in their final places: in the order of their zones on each member, without
+/// gaps.
 pub(crate) fn packed(all: &[Rows]) -> Vec<Section> {
     let mut sections: Vec<Section> = all.iter().map(|rows| rows.section).collect();
     for side in 0..2 {

@@ -1,9 +1,9 @@
-//! The mathematics of logical zones (Lloyd, "Constant transfer rate RAID
-//! striping for QoS", 2002, section 2.7.7), in whole numbers throughout.
+//! The mathematics of logical zones (Lloyd, "Constant transfer rate RAID striping for QoS", 2002,
+//! section 2.7.7), in whole numbers throughout.
 //!
-//! A disk of T blocks is divided into z logical zones. Zone i of one disk is
-//! paired with zone z-1-i of the other; for every `blocking` blocks of the
-//! slower zone the faster one holds r(i) times as many. With R = p_max/p_min,
+//! A disk of T blocks is divided into z logical zones. Zone i of one disk is paired with zone z-1-i
+//! of the other. For every `blocking` blocks of the slower zone, the faster zone holds r(i) times
+//! as many. With R = p_max/p_min,
 //!
 //! ```text
 //! increment         dr   = (R - 1) / (z/2 - 1)                    (2.1)
@@ -13,34 +13,33 @@
 //!                   b(z-1-i) = b(i) / r(i)
 //! ```
 //!
-//! Where the text is to be read with care:
-//! - (2.4) is printed as `r(i) / r(i+1)`; that does not give figure 2.4, and
-//!   `r(i) / (r(i) + 1)` does.
-//! - Zone 0 is said to be innermost, but is the larger of its pair in (2.4) and
-//!   in figure 2.4. Here it is the outermost: that of the lowest addresses.
-//! - Of the block-exact sizes it is said that they are multiples of
-//!   `blocking r(i)`, and the code of appendix C rounds to `blocking` times as
-//!   much. Figure 2.4 rounds to whole rows of one chunk on each disk, as is done
-//!   here: that leaves out less.
-//! - Of z = 2, (2.1) divides by 0. It is refused.
+//! Deviations from the text of the paper:
+//! - (2.4) is printed as `r(i) / r(i+1)`. The printed formula does not give figure 2.4, but `r(i) /
+//!   (r(i) + 1)` does.
+//! - The text calls zone 0 innermost, but in (2.4) and in figure 2.4 zone 0 is the larger of its
+//!   pair. Here zone 0 is the outermost, with the lowest addresses.
+//! - The text says that block-exact sizes are multiples of `blocking r(i)`. The code of appendix C
+//!   rounds to `blocking` times as much. Figure 2.4 rounds to whole rows of one chunk on each disk.
+//!   This module does the same, because whole rows leave out less.
+//! - For z = 2, (2.1) divides by 0. This value is refused.
 
 use super::Ratio;
 use fullstroke_contract::ConfigError;
 
-/// The most logical zones that a disk can have.
+/// Maximum number of logical zones of a disk.
 pub const ZONES_MAX: u32 = 1 << 16;
 
 /// A positive fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fraction {
-    /// Above the line.
+    /// Value above the line.
     pub numerator: u128,
-    /// Below the line; not 0.
+    /// Value below the line; not 0.
     pub denominator: u128,
 }
 
 impl Fraction {
-    /// The nearest `f64`.
+    /// Returns the nearest `f64`.
     pub fn as_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
@@ -51,14 +50,13 @@ impl Fraction {
 pub struct ZonePair {
     /// r(i) by (2.2).
     pub ideal_ratio: Fraction,
-    /// Blocks of the faster zone that the ideal ratio gives, rounded to the
-    /// nearest.
+    /// Blocks of the faster zone by the ideal ratio, rounded to the nearest.
     pub ideal_faster: u64,
     /// Blocks of the slower zone by the ideal ratio, rounded to the nearest.
     pub ideal_slower: u64,
-    /// Blocks of the faster zone in one row. Over `blocking`, r(i) by (2.3).
+    /// Blocks of the faster zone in one row. Divided by `blocking`, this is r(i) by (2.3).
     pub chunk: u64,
-    /// Rows of one chunk on each disk.
+    /// Number of rows of one chunk on each disk.
     pub rows: u64,
 }
 
@@ -75,7 +73,7 @@ impl Zoning {
     /// Divides disks of `total` blocks into `zones` logical zones.
     ///
     /// # Errors
-    /// Names the key that cannot be: `zones`, `blocking` or `members`.
+    /// Names the key with the impossible value: `zones`, `blocking` or `members`.
     pub fn new(zones: u32, total: u64, blocking: u64, ratio: Ratio) -> Result<Zoning, ConfigError> {
         if zones < 4 || !zones.is_multiple_of(2) || zones > ZONES_MAX {
             let reason = match zones {
@@ -132,23 +130,23 @@ impl Zoning {
         })
     }
 
-    /// dr by (2.1).
+    /// Returns dr by (2.1).
     pub fn increment(&self) -> Fraction {
         self.increment
     }
 
-    /// Blocks of the slower zone in one row.
+    /// Returns the number of blocks of the slower zone in one row.
     pub fn blocking(&self) -> u64 {
         self.blocking
     }
 
-    /// The pairs from the outermost zone with the innermost to the two in the
-    /// middle: z/2 of them.
+    /// Returns the z/2 pairs, from the outermost zone with the innermost to the two zones in the
+    /// middle.
     pub fn pairs(&self) -> &[ZonePair] {
         &self.pairs
     }
 
-    /// The blocks of each zone of a disk, z of them, from the outermost on.
+    /// Returns the number of blocks of each of the z zones of a disk, from the outermost on.
     pub fn zone_sizes(&self) -> impl Iterator<Item = u64> + '_ {
         let outer = self.pairs.iter().map(|pair| pair.rows * pair.chunk);
         outer.chain(
@@ -159,8 +157,8 @@ impl Zoning {
         )
     }
 
-    /// The first block of each zone on its disk, from the outermost on: the same
-    /// on both disks.
+    /// Returns the first block of each zone on its disk, from the outermost on. The starts are the
+    /// same on both disks.
     pub fn start_blocks(&self) -> Vec<u64> {
         let starts = self.zone_sizes().scan(0, |next, size| {
             let start = *next;
@@ -170,24 +168,24 @@ impl Zoning {
         starts.collect()
     }
 
-    /// Blocks of each disk that the zones cover.
+    /// Returns the number of blocks of each disk inside the zones.
     pub fn used(&self) -> u64 {
         self.zone_sizes().sum()
     }
 
-    /// Blocks of each disk that are lost because rows are whole.
+    /// Returns the number of blocks of each disk left over by whole rows.
     pub fn lost(&self) -> u64 {
         self.total - self.used()
     }
 }
 
 impl ZonePair {
-    /// The pair of ideal ratio `ideal`; `None` if a row is too long to count.
+    /// Returns the pair with the ideal ratio `ideal`; `None` if the length of a row overflows.
     fn new(zones: u32, total: u64, blocking: u64, ideal: Fraction) -> Option<ZonePair> {
         let chunk = u128::from(blocking).checked_mul(ideal.numerator)? / ideal.denominator;
         let chunk = u64::try_from(chunk).ok()?;
         let row = chunk.checked_add(blocking)?;
-        // Both zones of a pair together have 2T/z blocks.
+        // The two zones of a pair together have 2T/z blocks.
         let (both, zones) = (2 * u128::from(total), u128::from(zones));
         let share = |part: u128| {
             let whole = zones * (ideal.numerator + ideal.denominator);
@@ -203,7 +201,7 @@ impl ZonePair {
     }
 }
 
-/// `a b / c`, rounded to the nearest, halves up.
+/// Returns `a b / c`, rounded to the nearest, halves up; `None` on overflow.
 fn rounded_product(a: u128, b: u128, c: u128) -> Option<u64> {
     let product = a.checked_mul(b)?.checked_mul(2)?.checked_add(c)?;
     u64::try_from(product / (2 * c)).ok()
@@ -218,8 +216,8 @@ mod tests {
         Ratio::new(outer, inner).unwrap()
     }
 
-    /// One line of Lloyd's figure 2.4: r ideal and block-exact, both in
-    /// thousandths, and the sizes of both zones, ideal and block-exact.
+    /// One line of Lloyd's figure 2.4: the ideal and the block-exact r in thousandths, and the
+    /// ideal and block-exact sizes of both zones.
     type Line = (u64, u64, (u64, u64), (u64, u64));
 
     const FIGURE_2_4: [Line; 7] = [

@@ -1,9 +1,9 @@
-//! The part of one row that a request covers, cut so that each cut concerns
-//! the same chunks from end to end.
+//! The part of one row inside a request, in cuts. Each cut concerns the same chunks from end to
+//! end.
 
 use std::ops::Range;
 
-/// A run of one row's data, in sectors from the row's first.
+/// A run of one row's data, in sectors from the beginning of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) row: u64,
@@ -11,8 +11,8 @@ pub(crate) struct Span {
     pub(crate) to: u64,
 }
 
-/// Offsets within the chunks at which the request covers the data chunks
-/// `first..end`, and no others.
+/// A range of offsets within the chunks. In this range, the request covers exactly the data chunks
+/// `first..end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Cut {
     pub(crate) from: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Cut {
     pub(crate) end: u64,
 }
 
-/// The cuts of a span, by ascending offset: three at most.
+/// The cuts of a span, by ascending offset; at most three.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cuts {
     cuts: [Cut; Cuts::MOST],
@@ -35,23 +35,23 @@ impl Cut {
     pub(crate) fn offsets(&self) -> Range<u64> {
         self.from..self.to
     }
-    /// Whether the request covers the data chunk `index` here.
+    /// True if the request covers the data chunk `index` in this cut.
     #[inline]
     pub(crate) fn covers(&self, index: u64) -> bool {
         (self.first..self.end).contains(&index)
     }
-    /// How many chunks the request covers here.
+    /// Returns the number of chunks inside the request in this cut.
     pub(crate) fn covered(&self) -> u64 {
         self.end - self.first
     }
 }
 
 impl Cuts {
-    /// The span begins somewhere in one chunk and ends somewhere in another;
-    /// these two places are where the set of covered chunks changes.
+    /// The span begins somewhere in one chunk and ends somewhere in another. The set of covered
+    /// chunks changes only at these two offsets.
     pub(crate) const MOST: usize = 3;
 
-    /// The cuts of `span`, which is not empty, in chunks of `chunk` sectors.
+    /// Returns the cuts of `span` in chunks of `chunk` sectors. `span` must not be empty.
     pub(crate) fn of(span: Span, chunk: u64) -> Cuts {
         let (head, last) = (span.from / chunk, (span.to - 1) / chunk);
         let (begin, stop) = (span.from - head * chunk, span.to - last * chunk);

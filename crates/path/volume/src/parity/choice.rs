@@ -1,34 +1,34 @@
-//! The choice between the ways to bring a row's parity up to date.
+//! The choice between the methods for a row's new parity.
 
 use super::bands::{Cut, Cuts};
 use super::row::Row;
 use crate::plan::Method;
 
-/// The methods for the cuts of a row's written part, in order.
+/// Methods for the cuts of a row's written part, in order.
 pub(crate) type Methods = [Method; Cuts::MOST];
 
-/// What a choice costs beyond the writes, which are the same for all: member
-/// I/Os, then sectors.
+/// Cost of a choice: member I/Os first, then sectors. The writes do not count, because all methods
+/// write the same.
 type Cost = (u64, u64);
 
-/// Candidates in the order of preference among equals.
+/// Candidates; among candidates of equal cost, the first is preferred.
 const CANDIDATES: [Method; 3] = [
     Method::ReadModifyWrite,
     Method::ReconstructWrite,
     Method::Recover,
 ];
 
-/// Data chunks of a row that are read or not read alike.
+/// Data chunks of a row with the same reads.
 #[derive(Clone, Copy, Debug)]
 struct Class {
-    /// One of them.
+    /// Index of one chunk of the class.
     index: u64,
-    /// How many of them are left.
+    /// Number of remaining chunks of the class.
     alive: u64,
 }
 
-/// For each cut the method that together cost the fewest member I/Os; among
-/// equals the fewest sectors read; then read-modify-write first.
+/// Returns the cheapest methods for all cuts together, by member I/Os. Among equals, the fewest
+/// sectors read decide; then read-modify-write is preferred.
 pub(crate) fn choose(row: &Row, cuts: &[Cut]) -> Methods {
     let mut best = ([Method::Unprotected; Cuts::MOST], None);
     if row.parities().next().is_none() {
@@ -53,8 +53,8 @@ pub(crate) fn choose(row: &Row, cuts: &[Cut]) -> Methods {
     best.0
 }
 
-/// The same where not all has to be read: `missing` says how many sectors of a
-/// member's cut have.
+/// Same as [`choose`], but some sectors need not be read. `missing` returns the number of sectors
+/// of a member's cut to read.
 pub(crate) fn choose_beside(
     row: &Row,
     cuts: &[Cut],
@@ -90,7 +90,7 @@ pub(crate) fn choose_beside(
     best.0
 }
 
-/// The choice for one cut of a whole row's members, by counting.
+/// Returns the method for a single cut of a row without losses. Counting the reads is enough here.
 fn simple_choice(row: &Row, cut: &Cut) -> Method {
     let rest = row.data - cut.covered();
     let modified = cut.covered() + row.parities().count() as u64;
@@ -101,8 +101,8 @@ fn simple_choice(row: &Row, cut: &Cut) -> Method {
     }
 }
 
-/// The combination of methods with this number, if each can be carried out.
-/// The first cut's method is the most significant digit.
+/// Returns the combination of methods with this number, if each method is possible. The method of
+/// the first cut is the most significant digit.
 fn combination(row: &Row, cuts: &[Cut], mut number: usize) -> Option<Methods> {
     let mut methods = [Method::ReadModifyWrite; Cuts::MOST];
     for (method, cut) in methods.iter_mut().zip(cuts).rev() {
@@ -118,17 +118,18 @@ fn combination(row: &Row, cuts: &[Cut], mut number: usize) -> Option<Methods> {
 fn is_feasible(row: &Row, cut: &Cut, method: Method) -> bool {
     let mut lost = row.lost().iter();
     match method {
-        // Old data that is about to be overwritten must be there,
+        // Read-modify-write needs the old data of every covered chunk.
         Method::ReadModifyWrite => !lost.any(|&index| cut.covers(index)),
-        // or else all that stays;
+        // Reconstruct-write needs all data outside the cut.
         Method::ReconstructWrite => lost.all(|&index| cut.covers(index)),
-        // or else what stays is computed first.
+        // Otherwise the lost data outside the cut is computed first.
         _ => lost.any(|&index| !cut.covers(index)),
     }
 }
 
-/// The classes of data chunks: the span's first and last, those between them,
-/// and those outside.
+/// Returns the classes of data chunks: the first chunk of the span, the last, the chunks between,
+/// and the chunks outside. With four classes, the cost of a choice takes the same time for any
+/// number of members.
 fn classes(row: &Row, cuts: &[Cut]) -> [Class; 4] {
     let first = cuts.iter().map(|cut| cut.first).min().unwrap_or(0);
     let last = cuts.iter().map(|cut| cut.end - 1).max().unwrap_or(0);
@@ -180,7 +181,7 @@ fn cost(row: &Row, cuts: &[Cut], methods: &Methods, classes: &[Class]) -> Cost {
     total
 }
 
-/// Whether a method reads the data chunk `index`, if it is left.
+/// True if a method reads the data chunk `index`, unless the chunk is lost.
 fn reads_data(method: Method, cut: &Cut, index: u64) -> bool {
     match method {
         Method::ReadModifyWrite => cut.covers(index),
@@ -189,7 +190,7 @@ fn reads_data(method: Method, cut: &Cut, index: u64) -> bool {
     }
 }
 
-/// Whether a method reads the parity of this rank among those that are left.
+/// True if a method reads the parity of this rank among the remaining parities.
 fn reads_parity(method: Method, row: &Row, rank: usize) -> bool {
     match method {
         Method::ReadModifyWrite => true,
@@ -198,8 +199,8 @@ fn reads_parity(method: Method, row: &Row, rank: usize) -> bool {
     }
 }
 
-/// Adds the cost of `count` members of which each reads the cuts in `reads`:
-/// adjacent ones in one I/O.
+/// Adds the cost of `count` members. Each of the members reads the cuts with a true `reads`;
+/// adjacent cuts are one I/O.
 fn add(total: &mut Cost, count: u64, cuts: &[Cut], reads: impl Fn(usize) -> bool) {
     let mut read_up_to = None;
     for (_, cut) in cuts.iter().enumerate().filter(|(at, _)| reads(*at)) {

@@ -1,57 +1,57 @@
-//! Where data and parity lie in the rows of a parity layout.
+//! The places of data and parity in the rows of a parity layout.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How parity moves from row to row, and where the row's data begins; as the
-/// Linux md driver has it. With n members, row r and P on member p:
+/// Pattern in which parity moves from row to row, and the place where the row's data begins, as in
+/// the Linux md driver. With n members, row r and P on member p:
 ///
 /// | rotation | p | data |
 /// |---|---|---|
-/// | `left-symmetric` | n - 1 - (r mod n) | begins behind the parity, wraps around |
+/// | `left-symmetric` | n - 1 - (r mod n) | begins after the parity, wraps around |
 /// | `left-asymmetric` | n - 1 - (r mod n) | ascending from member 0, parity left out |
-/// | `right-symmetric` | r mod n | begins behind the parity, wraps around |
+/// | `right-symmetric` | r mod n | begins after the parity, wraps around |
 /// | `right-asymmetric` | r mod n | ascending from member 0, parity left out |
 ///
-/// Q, where there is one, is on the member behind P, cyclically.
+/// If there is a Q, it is on the next member after P, cyclically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rotation {
-    /// Parity moves towards member 0, data follows it. n consecutive chunks
-    /// always lie on n members.
+    /// Parity moves towards member 0, and data follows the parity. n consecutive chunks always lie
+    /// on n members.
     #[default]
     LeftSymmetric,
     /// Parity moves towards member 0, data restarts at member 0.
     LeftAsymmetric,
-    /// Parity moves away from member 0, data follows it.
+    /// Parity moves away from member 0, and data follows the parity.
     RightSymmetric,
     /// Parity moves away from member 0, data restarts at member 0.
     RightAsymmetric,
 }
 
-/// Where a row's parity is.
+/// Place of a row's parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
     /// Always on the last member.
     Dedicated,
-    /// On another member in each row.
+    /// On a different member in each row.
     Rotating(Rotation),
 }
 
-/// The address arithmetic of a parity layout.
+/// Address arithmetic of a parity layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowMap {
     pub(crate) members: u64,
-    /// 1: P. 2: P and Q; the placement rotates then.
+    /// Number of parities: 1 for P, 2 for P and Q. With 2, the placement must rotate.
     pub(crate) parities: u64,
     pub(crate) placement: Placement,
-    /// Sectors.
+    /// Chunk size in sectors.
     pub(crate) chunk: u64,
-    /// Whole chunks on each member.
+    /// Number of whole chunks on each member.
     pub(crate) rows: u64,
 }
 
-/// What a member's chunk in one row holds.
+/// Content of a member's chunk in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
     /// Data, by its index in the row.
@@ -60,29 +60,29 @@ pub(crate) enum Cell {
     Q,
 }
 
-/// The members' parts in one row.
+/// Roles of the members in one row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowShape {
     members: u64,
     parities: u64,
-    /// The member that holds P.
+    /// The member with P.
     p: u64,
-    /// The member that holds data 0, if data follows from there cyclically;
-    /// otherwise data ascends from member 0.
+    /// Member with data chunk 0, if data follows from there cyclically; `None` if data ascends from
+    /// member 0.
     first: Option<u64>,
 }
 
 impl RowMap {
-    /// Data chunks in a row.
+    /// Returns the number of data chunks in a row.
     pub(crate) fn data(&self) -> u64 {
         self.members - self.parities
     }
-    /// Data sectors in a row.
+    /// Returns the number of data sectors in a row.
     pub(crate) fn row_sectors(&self) -> u64 {
         self.data() * self.chunk
     }
 
-    /// The members' parts in `row`.
+    /// Returns the roles of the members in `row`.
     pub(crate) fn shape(&self, row: u64) -> RowShape {
         let RowMap {
             members,
@@ -112,24 +112,24 @@ impl RowMap {
     }
 }
 
-/// `sum` modulo `modulus`, for a sum below twice the modulus: cheaper than a
-/// division.
+/// Returns `sum` modulo `modulus`. The sum must be below twice the modulus; a subtraction is then
+/// enough and cheaper than a division.
 fn wrap(sum: u64, modulus: u64) -> u64 {
     debug_assert!(sum < 2 * modulus, "{sum} is twice {modulus} or more");
     if sum >= modulus { sum - modulus } else { sum }
 }
 
 impl RowShape {
-    /// The member that holds P.
+    /// Returns the member with P.
     pub(crate) fn p(&self) -> u64 {
         self.p
     }
-    /// The member that holds Q, if there is one.
+    /// Returns the member with Q, if there is a Q.
     pub(crate) fn q(&self) -> Option<u64> {
         (self.parities == 2).then(|| wrap(self.p + 1, self.members))
     }
 
-    /// The member that holds the row's data chunk `index`.
+    /// Returns the member with the row's data chunk `index`.
     pub(crate) fn data_member(&self, index: u64) -> u64 {
         debug_assert!(
             index + self.parities < self.members,
@@ -143,14 +143,14 @@ impl RowShape {
             return index + u64::from(index >= self.p);
         };
         if q == 0 {
-            // P is last and Q first: data lies between.
+            // P is on the last member and Q on the first: the data lies between.
             index + 1
         } else {
             index + if index >= self.p { 2 } else { 0 }
         }
     }
 
-    /// What `member` holds.
+    /// Returns the content of `member`.
     pub(crate) fn cell(&self, member: u64) -> Cell {
         debug_assert!(member < self.members, "member {member} of {}", self.members);
         if member == self.p {
@@ -167,8 +167,8 @@ impl RowShape {
         Cell::Data(index)
     }
 
-    /// The power of the generator that weighs the data chunk `index` in Q: its
-    /// place in the cycle of members that begins behind Q.
+    /// Returns the exponent of the generator for the data chunk `index` in Q. The exponent is the
+    /// place in the cycle of members from the member after Q on.
     pub(crate) fn exponent(&self, index: u64) -> u32 {
         let behind = wrap(self.p + self.parities, self.members);
         wrap(
@@ -182,7 +182,7 @@ impl RowShape {
 mod tests {
     use super::*;
 
-    /// The rows of a small array, one text a row: data by index, P, Q.
+    /// Returns the rows of a small array, one text for each row: data by index, P, Q.
     fn drawn(members: u64, parities: u64, placement: Placement, rows: u64) -> Vec<String> {
         let map = RowMap {
             members,

@@ -1,26 +1,26 @@
-//! The sums that bring lost data back.
+//! The sums for the recovery of lost data.
 
 use super::map::Cell;
 use super::row::Row;
 use crate::gf256::{divide, multiply, power};
 
-/// How a lost data chunk follows from what is left of its row: each surviving
-/// chunk times a coefficient, summed up.
+/// Coefficients of the sum for a lost data chunk: each surviving chunk of the row times a
+/// coefficient.
 ///
-/// With P = Σ Dᵢ and Q = Σ gⁱ Dᵢ (i the exponent of the chunk), losing Dₓ alone
-/// is undone with P, or with Q divided by gˣ. Losing Dₓ and Dᵧ takes both:
-/// Dₓ = (Q' + gʸ P') / (gˣ + gʸ), where P' and Q' are the parities less the
-/// surviving data (H. P. Anvin, "The mathematics of RAID-6", section 4).
+/// Let P = Σ Dᵢ and Q = Σ gⁱ Dᵢ, with i the exponent of the chunk. If only Dₓ is lost, P restores
+/// Dₓ, or Q divided by gˣ does. If Dₓ and Dᵧ are lost, both parities are needed: Dₓ = (Q' + gʸ P')
+/// / (gˣ + gʸ). Here P' and Q' are the parities minus the surviving data (H. P. Anvin, "The
+/// mathematics of RAID-6", section 4).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recovery {
-    /// The coefficient of P.
+    /// Coefficient of P.
     p: u8,
-    /// The coefficient of Q. Data counts `p + q · gⁱ`.
+    /// Coefficient of Q. The coefficient of data is `p + q · gⁱ`.
     q: u8,
 }
 
 impl Recovery {
-    /// The sum for the lost data chunk `index` of `row`.
+    /// Returns the sum for the lost data chunk `index` of `row`.
     pub(crate) fn of(row: &Row, index: u64) -> Recovery {
         let own = power(row.shape.exponent(index));
         match row.lost_beside(index) {
@@ -39,7 +39,7 @@ impl Recovery {
         }
     }
 
-    /// The coefficient of a surviving chunk.
+    /// Returns the coefficient of a surviving chunk.
     pub(crate) fn coefficient(&self, row: &Row, cell: Cell) -> u8 {
         match cell {
             Cell::P => self.p,

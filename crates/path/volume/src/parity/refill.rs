@@ -1,4 +1,4 @@
-//! Fills a new member, row by row, from what is left of each.
+//! The rebuild of members, row by row, from the remaining chunks of each row.
 
 use super::bands::Cut;
 use super::map::Cell;
@@ -11,8 +11,9 @@ use fullstroke_units::Sectors;
 use std::ops::Range;
 
 impl RowPlanner {
-    /// The rows from the sector `from` of a member on, about `most` sectors of
-    /// them, of which enough is left. Empty if there are none behind either.
+    /// Returns the rows from the sector `from` of a member on, about `most` sectors. The range ends
+    /// before the first broken row. The range is empty if the first row is broken; then all later
+    /// rows are broken too.
     pub(crate) fn refillable(&self, from: Sectors, most: Sectors) -> Range<u64> {
         let chunk = self.map.chunk;
         let first = from.0 / chunk;
@@ -20,13 +21,13 @@ impl RowPlanner {
             .map
             .rows
             .min(first.saturating_add((most.0 / chunk).max(1)));
-        // Members are filled from front to back: behind a broken row all are.
+        // Members are filled from front to back. If a row is broken, all later rows are broken too.
         let broken = (first..end).find(|&row| self.row_to_read(row).is_broken());
         first..broken.unwrap_or(end)
     }
 
-    /// Fills `rows` of `members`, of each of which enough is left: all are read,
-    /// each chunk once, then all are written.
+    /// Fills `rows` of `members`. None of the rows may be broken. All sources are read first, each
+    /// chunk once, and then all chunks are written.
     pub(crate) fn refill(
         &self,
         members: &[usize],
@@ -69,7 +70,7 @@ impl RowPlanner {
         }
     }
 
-    /// Computes whole lost chunks of the row, whatever they hold.
+    /// Computes whole lost chunks of the row, data or parity.
     fn compute(
         &self,
         row: &Row,
@@ -98,7 +99,8 @@ impl RowPlanner {
         if parities.peek().is_none() {
             return;
         }
-        // Parity is the sum of all data, also of what is lost and not filled now.
+        // Parity is the sum of all data. Lost data that is not filled now must therefore be
+        // computed as well.
         let known = terms.len();
         for &index in row.lost() {
             if terms[left..known]
@@ -120,7 +122,7 @@ impl RowPlanner {
     }
 }
 
-/// Computes a parity of the row from all of its data, which is among `terms`.
+/// Computes a parity of the row from all data of the row. `terms` must contain all this data.
 fn sum_parity(
     row: &Row,
     cut: &Cut,

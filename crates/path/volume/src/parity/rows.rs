@@ -1,5 +1,5 @@
-//! What the planning of all requests to rows shares, and reads: which member
-//! I/O is needed in each row, and the sums that bring lost data back.
+//! The common planning of requests on rows, and the planning of reads: the member I/O in each row,
+//! and the sums for the recovery of lost data.
 
 use super::bands::{Cut, Cuts, Span};
 use super::map::{Cell, RowMap};
@@ -11,37 +11,37 @@ use crate::states::MemberStates;
 use fullstroke_contract::{Extent, Operation, Status};
 use fullstroke_units::Sectors;
 
-/// A surviving chunk's cut, and where its bytes are.
+/// The cut of a surviving chunk, and the place of its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Term {
     pub(super) cell: Cell,
     pub(super) place: Place,
 }
 
-/// Plans rows.
+/// Plans the member I/O of rows.
 #[derive(Debug)]
 pub(crate) struct RowPlanner {
     pub(crate) map: RowMap,
     pub(crate) states: MemberStates,
-    /// What plans that are timed need not read, if there is such a cache.
+    /// Stripe cache, if configured. Plans for timing leave out reads of sectors in the cache.
     pub(crate) cache: Option<StripeCache>,
-    /// Whether reads of all data of a row read its parities too.
+    /// True if reads of all data of a row also read its parities.
     pub(crate) dummy_reads: bool,
 }
 
-/// A request, as the planning of rows needs it.
+/// A request in the form for the planning of rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub(crate) operation: Operation,
-    /// The first of the volume's sectors.
+    /// First sector of the volume.
     pub(crate) begin: u64,
-    /// The sector behind the last.
+    /// Sector after the last sector.
     pub(crate) end: u64,
 }
 
 impl Wanted {
-    /// Where the sector `offset` of the data chunk `index` of a row is in the
-    /// request's buffer.
+    /// Returns the place in the request's buffer of the sector `offset` of the data chunk `index`
+    /// of a row.
     #[inline]
     pub(super) fn place(&self, map: &RowMap, row: u64, index: u64, offset: u64) -> Place {
         debug_assert!(
@@ -56,18 +56,19 @@ impl Wanted {
 }
 
 impl RowPlanner {
-    /// A row as reads see it, which may come at any time.
+    /// Returns a row in the state for reads. Reads may run at any time; only filled chunks count.
     pub(super) fn row_to_read(&self, number: u64) -> Row {
         self.row(number, MemberStates::readable)
     }
 
-    /// A row as writes see it, which have it to themselves and come behind what
-    /// fills it.
+    /// Returns a row in the state for writes. Writes reserve the row and run after an earlier
+    /// rebuild of the row.
     pub(super) fn row_to_write(&self, number: u64) -> Row {
         self.row(number, MemberStates::writable)
     }
 
-    /// A row that is lost where members are not `filled` up to its end.
+    /// Returns a row. The chunk of a member is lost if the member is not `filled` up to the end of
+    /// the row.
     #[inline]
     fn row(&self, number: u64, filled: fn(&MemberStates, usize) -> u64) -> Row {
         let end = (number + 1) * self.map.chunk;
@@ -76,7 +77,7 @@ impl RowPlanner {
         Row::new(&self.map, number, lost)
     }
 
-    /// The part of the request from `at` that lies in one row.
+    /// Returns the part of the request from `at` on in one row.
     pub(super) fn span(&self, wanted: Wanted, at: u64) -> Span {
         debug_assert!(
             wanted.begin <= at && at < wanted.end,
@@ -91,7 +92,7 @@ impl RowPlanner {
         }
     }
 
-    /// Whole rows from `at`.
+    /// Returns the number of whole rows from `at` on; 0 if `at` is inside a row.
     pub(super) fn whole_rows(&self, wanted: Wanted, at: u64) -> u64 {
         let row_sectors = self.map.row_sectors();
         if at.is_multiple_of(row_sectors) {
@@ -101,13 +102,13 @@ impl RowPlanner {
         }
     }
 
-    /// The cut's extent on the member of a cell.
+    /// Returns the extent of the cut on a member.
     #[inline]
     pub(super) fn extent(&self, row: &Row, cut: &Cut) -> Extent {
         Extent::new(row.number * self.map.chunk + cut.from, cut.sectors())
     }
 
-    /// The cut of the data chunk `index`.
+    /// Adds the I/O for the cut of the data chunk `index`.
     #[inline]
     pub(super) fn data_io(
         &self,
@@ -147,6 +148,7 @@ impl RowPlanner {
                     }
                     self.read_covered(wanted, &row, cut, writer);
                 } else if row.lost().iter().any(|&index| cut.covers(index)) {
+                    // A write between the reads of this row would make the sum wrong.
                     writer.hold_row(span.row);
                     self.read_and_rebuild(wanted, &row, cut, terms, writer);
                 } else {
@@ -158,7 +160,7 @@ impl RowPlanner {
         Status::Done
     }
 
-    /// Whether the data that is covered by the cut of a broken row can be read.
+    /// True if the data inside the cut of a broken row can be read.
     fn is_left(&self, row: &Row, cut: &Cut) -> bool {
         let end = self.extent(row, cut).end().0;
         let mut members = (cut.first..cut.end).map(|index| row.shape.data_member(index) as usize);
@@ -176,8 +178,8 @@ impl RowPlanner {
         }
     }
 
-    /// Reads parity where it is the only one of a row that is not asked for: its
-    /// member goes on to the next row without a gap. Bytes need it not.
+    /// Reads the parities of a row together with all its data. The member of each parity then
+    /// continues into the next row without a gap. Plans for bytes do not need these reads.
     fn read_for_nothing(&self, row: &Row, cut: &Cut, writer: &mut PlanWriter<'_>) {
         let extent = self.extent(row, cut);
         for (cell, member) in row.parities() {
@@ -185,8 +187,8 @@ impl RowPlanner {
         }
     }
 
-    /// Reads what is left of the row: what the request asks for into its own
-    /// buffer, whence the sum for the lost chunks takes it too.
+    /// Reads the remaining chunks of the row. Requested data goes into the request's own buffer;
+    /// the sum for the lost chunks uses this buffer too.
     fn read_and_rebuild(
         &self,
         wanted: Wanted,
@@ -254,7 +256,7 @@ impl RowPlanner {
         place
     }
 
-    /// Reads the cut of the data chunk `index`, which the row's arithmetic needs.
+    /// Reads the cut of the data chunk `index` for the arithmetic of the row.
     pub(super) fn read_peer(
         &self,
         row: &Row,
@@ -267,8 +269,7 @@ impl RowPlanner {
         self.fetch(member, self.extent(row, cut), place, Content::Peer, writer);
     }
 
-    /// Reads what the arithmetic needs, as far as the stripe cache does not hold
-    /// it.
+    /// Reads sectors for the arithmetic, except sectors in the stripe cache.
     fn fetch(
         &self,
         member: usize,
@@ -287,16 +288,15 @@ impl RowPlanner {
         }
     }
 
-    /// The stripe cache, where a plan goes by it: a plan for bytes has none but
-    /// those that it reads.
+    /// Returns the stripe cache for a plan for timing. A plan for bytes has no cache, because every
+    /// byte must be read.
     pub(super) fn cache_for(&self, writer: &PlanWriter<'_>) -> Option<&StripeCache> {
         self.cache
             .as_ref()
             .filter(|_| writer.detail() == Detail::Timing)
     }
 
-    /// Reads the row's surviving data, and the parities that bring back the
-    /// rest.
+    /// Reads the remaining data of the row, and the parities for the recovery.
     pub(super) fn read_what_is_left(
         &self,
         row: &Row,
@@ -317,7 +317,7 @@ impl RowPlanner {
     }
 }
 
-/// The direction and content of a data chunk's I/O.
+/// Direction and content of a data chunk's I/O.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Io {
     operation: Operation,
@@ -347,8 +347,8 @@ pub(super) fn content_of(cell: Cell) -> Content {
     }
 }
 
-/// Computes those of the lost data chunks that are `wanted` from all `terms`,
-/// and adds them to these.
+/// Computes the lost data chunks with a true `wanted` from all `terms`, and appends them to
+/// `terms`.
 pub(super) fn rebuild_into_scratch(
     row: &Row,
     cut: &Cut,

@@ -1,33 +1,30 @@
-//! The stripe cache of Linux's md (`raid5.c`): data and parity that passed
-//! through the array's memory, so that the next write of the same stripe need not
-//! read them.
+//! The stripe cache of Linux's md (`raid5.c`). The cache holds data and parity from earlier
+//! transfers. The next write of the same stripe need not read them.
 //!
-//! As there, a stripe is a page of 4 KiB at the same offset of every member, and
-//! so many are kept, the least recently used giving way. What goes through
-//! stripes is held: what writes read and write, parity included, and what is read
-//! of rows from which lost data are computed. Other reads pass the cache by
+//! As in md, a stripe is a page of 4 KiB at the same offset of every member. The number of stripes
+//! is limited, and the least recently used stripe is replaced. The cache records the data and
+//! parity of writes. The cache also records the sources of lost data. Other reads bypass the cache
 //! (`chunk_aligned_read`).
 //!
-//! Here it says only which reads a plan may leave out. The bytes themselves are
-//! planned anew when they are carried out (see `ARCHITECTURE.md`, "Bytes"), from
-//! the members. What md does beyond it is not here: it holds a write back for a
-//! moment so that others of its stripe can join it, and lets writes wait where
-//! all stripes are in use.
+//! Here the cache only tells which reads a plan may leave out. When plans are carried out on bytes,
+//! they are made again without the cache, from the members (see `ARCHITECTURE.md`, "Bytes"). Two
+//! features of md are missing. md delays a write for a moment so that other writes of the stripe
+//! can join. md also lets writes wait if all stripes are in use.
 
 use fullstroke_contract::{ConfigError, Extent};
 use fullstroke_units::{Lbn, Sectors};
 use std::collections::BTreeMap;
 
-/// Sectors of a page: `STRIPE_SIZE` of md.
+/// Sectors of a page of 4 KiB: `STRIPE_SIZE` of md.
 const PAGE: u64 = 8;
 
-/// Stripes at most: md's own limit (`raid5_set_cache_size`).
+/// Maximum number of stripes: md's own limit (`raid5_set_cache_size`).
 const STRIPES_MAX: u32 = 32_768;
 
-/// No stripe.
+/// Index for no stripe.
 const NONE: u32 = u32::MAX;
 
-/// One stripe, among others by age.
+/// One stripe in the list by age.
 #[derive(Clone, Copy, Debug)]
 struct Stripe {
     number: u64,
@@ -35,26 +32,25 @@ struct Stripe {
     newer: u32,
 }
 
-/// The cache. Its memory is bounded by stripes times members.
+/// The cache. Its memory is at most proportional to stripes times members.
 #[derive(Debug)]
 pub(crate) struct StripeCache {
     members: usize,
     capacity: usize,
-    /// The place of each stripe, by its number.
+    /// Place of each stripe, by its number.
     places: BTreeMap<u64, u32>,
     stripes: Vec<Stripe>,
-    /// For each place and member, the sectors of the page that are held: a bit
-    /// each.
+    /// For each place and member, one bit for each held sector of the page.
     held: Vec<u8>,
     oldest: u32,
     newest: u32,
 }
 
 impl StripeCache {
-    /// An empty cache of so many stripes; `None` for 0 of them.
+    /// Returns an empty cache of `stripes` stripes; `None` for 0 stripes.
     ///
     /// # Errors
-    /// More stripes than md allows.
+    /// If there are more stripes than md allows.
     pub(crate) fn new(stripes: u32, members: usize) -> Result<Option<StripeCache>, ConfigError> {
         if stripes > STRIPES_MAX {
             let message =
@@ -72,7 +68,7 @@ impl StripeCache {
         }))
     }
 
-    /// The parts of `extent` of a member that are not held: they must be read.
+    /// Returns the missing parts of `extent` of a member. They must be read.
     pub(crate) fn missing(&self, member: usize, extent: Extent) -> impl Iterator<Item = Extent> {
         pages(extent).filter_map(move |(number, part, bits)| {
             let place = self.places.get(&number);
@@ -83,16 +79,16 @@ impl StripeCache {
         })
     }
 
-    /// How many sectors of `extent` must be read.
+    /// Returns the number of missing sectors of `extent`.
     pub(crate) fn missing_sectors(&self, member: usize, extent: Extent) -> u64 {
         self.missing(member, extent)
             .map(|part| part.sectors.0)
             .sum()
     }
 
-    /// `extent` of a member has been read or written.
+    /// Records a read or write of `extent` of a member.
     pub(crate) fn hold(&mut self, member: usize, extent: Extent) {
-        // Of more than there is room for, only the end will stay.
+        // If the extent exceeds the cache, only the end of the extent would stay.
         let room = self.capacity as u64 * PAGE;
         let skip = extent.sectors.0.saturating_sub(room);
         let extent = Extent {
@@ -105,7 +101,7 @@ impl StripeCache {
         }
     }
 
-    /// What is held of rows of pages no longer counts.
+    /// Drops all pages around the extent, for all members.
     pub(crate) fn forget(&mut self, members_extent: Extent) {
         let (first, end) = (
             members_extent.start.0 / PAGE,
@@ -117,13 +113,13 @@ impl StripeCache {
         }
     }
 
-    /// Nothing is held any more.
+    /// Drops everything.
     pub(crate) fn clear(&mut self) {
         self.held.fill(0);
     }
 
-    /// The place of a stripe, which becomes the newest; the oldest goes for it if
-    /// need be.
+    /// Returns the place of a stripe and makes the stripe the newest. A new stripe replaces the
+    /// oldest if the cache is full.
     fn use_stripe(&mut self, number: u64) -> u32 {
         let place = match self.places.get(&number) {
             Some(&place) if place == self.newest => return place,
@@ -184,7 +180,8 @@ impl StripeCache {
     }
 }
 
-/// The pages of an extent: number, the part that lies there, and its bits.
+/// Returns the pages of an extent: the number, the part of the extent in the page, and the bits of
+/// that part.
 fn pages(extent: Extent) -> impl Iterator<Item = (u64, Extent, u8)> {
     let (start, end) = (extent.start.0, extent.end().0);
     (start / PAGE..end.div_ceil(PAGE)).map(move |number| {

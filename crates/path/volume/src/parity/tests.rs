@@ -1,4 +1,4 @@
-//! The cost of row plans, against a plain enumeration.
+//! Compares the cost of row plans with an exhaustive enumeration.
 
 use super::bands::{Cut, Cuts, Span};
 use super::row::Row;
@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// Whether `method` reads `cell` in `cut`, from the definition of the methods;
-/// `None` where it cannot work.
+/// Returns true if `method` reads `cell` in `cut`, from the definition of the methods. Returns
+/// `None` if the method is impossible.
 fn reads(row: &Row, cut: &Cut, method: Method, cell: Cell) -> Option<bool> {
     let lost = row.lost();
     let covered_lost = lost.iter().filter(|&&index| cut.covers(index)).count();
@@ -34,7 +34,7 @@ fn reads(row: &Row, cut: &Cut, method: Method, cell: Cell) -> Option<bool> {
     })
 }
 
-/// The fewest (reads, sectors read) over all assignments of methods to cuts.
+/// Returns the lowest (reads, sectors read) over all assignments of methods to cuts.
 fn cheapest(row: &Row, cuts: &[Cut]) -> Option<(usize, u64)> {
     let methods = [
         Method::ReadModifyWrite,
@@ -158,7 +158,7 @@ fn small_writes_modify_large_ones_reconstruct_and_whole_rows_read_nothing() {
 
 #[test]
 fn a_tie_is_read_modify_write() {
-    // Three data chunks: either reads two.
+    // Three data chunks: both methods read two.
     assert_eq!(
         methods("raid5", 4, Extent::new(0, 8), &[]),
         (vec![Method::ReadModifyWrite], 4)
@@ -192,7 +192,7 @@ fn degraded_writes_take_the_way_that_is_left() {
     );
 }
 
-/// The member I/O of a write, reads and writes, planned for its time.
+/// Returns the member I/O of a request, planned for timing.
 fn timed(layout: &mut dyn Layout, operation: Operation, extent: Extent) -> Plan {
     let request = Request {
         operation,
@@ -223,7 +223,8 @@ fn a_write_reads_nothing_that_the_stripe_cache_holds() {
     ] {
         let keys = json!({ "stripe_cache": stripes });
         let mut layout = build("raid5", &keys, &[12_800; 5]).unwrap();
-        // Twice the same, its neighbour in the row, that and the next page, one far away.
+        // The same page twice, its neighbour in the row, the page with the next page, and a page
+        // far away.
         let writes = [(0, 8), (0, 8), (128, 8), (0, 16), (5_120, 8)];
         let plans = writes.map(|(start, sectors)| {
             timed(&mut *layout, Operation::Write, Extent::new(start, sectors))
@@ -244,8 +245,8 @@ fn a_write_reads_nothing_that_the_stripe_cache_holds() {
 
 #[test]
 fn what_is_cached_decides_how_parity_is_made() {
-    // Four data chunks: three are written, so that the rest of the row is one read; then
-    // one of them again, of which old data and parity are held.
+    // Four data chunks. The first write covers three, so that the rest of the row is one read. The
+    // second write covers one of the three; its old data and parity are held.
     let mut layout = build("raid5", &json!({ "stripe_cache": 256 }), &[12_800; 5]).unwrap();
     assert_eq!(
         reads_of(&timed(
@@ -313,9 +314,8 @@ fn a_failure_and_a_discard_empty_the_stripe_cache() {
     assert_eq!(reads_of(&timed(&mut *layout, Operation::Write, write)), 0);
 }
 
-/// Whether the parity of each sector that `plan` writes can be made from what is in
-/// memory: all old data that is overwritten and all old parity, or all data that
-/// stays.
+/// True if the parity of each sector that `plan` writes can be computed from memory. Memory must
+/// contain either all old data and old parity of the overwritten sectors, or all unchanged data.
 fn can_be_carried_out(layout: &dyn Layout, plan: &Plan, known: &BTreeSet<(usize, u64)>) -> bool {
     let written: BTreeSet<(usize, u64)> = sectors(plan, Operation::Write).collect();
     let offsets: BTreeSet<u64> = written.iter().map(|&(_, lbn)| lbn).collect();
@@ -410,7 +410,8 @@ fn dummy_reads_of_parity_close_the_gaps_of_whole_rows() {
         ]
     );
     assert_eq!(nothing, 0);
-    // Of a row that is asked for in part another member is left out, too.
+    // A row that is requested in part also leaves out another member, so that a parity read would
+    // close no gap.
     assert_eq!(reads(on.clone(), Extent::new(0, 31)).1, 7);
     assert_eq!(reads(on, Extent::new(0, 24)).1, 0);
 }

@@ -1,4 +1,4 @@
-//! Writes and discards of rows: new data, and the parity that goes with it.
+//! Writes and discards of rows: new data and the parity for this data.
 
 use super::bands::{Cut, Cuts, Span};
 use super::choice;
@@ -10,7 +10,7 @@ use crate::plan::{Content, Method, Place, PlanWriter, Step};
 use fullstroke_contract::{Extent, Operation, Status};
 use fullstroke_units::Sectors;
 
-/// Where the new parities of a cut are.
+/// Places of the new parities of a cut.
 type NewParity = [Place; 2];
 
 impl RowPlanner {
@@ -39,8 +39,8 @@ impl RowPlanner {
         Status::Done
     }
 
-    /// Whether nothing can be written to some row up to `last`. Members are
-    /// filled from front to back: if a row is broken, those behind it are.
+    /// True if a row up to `last` cannot be written. Members are filled from front to back: if a
+    /// row is broken, all later rows are broken too. The check of the last row is therefore enough.
     fn is_broken(&self, last: u64) -> bool {
         !self.states.impaired().is_empty() && self.row_to_write(last).is_broken()
     }
@@ -133,8 +133,8 @@ impl RowPlanner {
         parity
     }
 
-    /// Full-stripe and reconstruct-write: reads the data that stays, if any.
-    /// Unprotected: reads and sums nothing.
+    /// Full-stripe write and reconstruct-write: reads the unchanged data, if any. Unprotected:
+    /// reads nothing and sums nothing.
     fn sum_new_and_rest(
         &self,
         wanted: Wanted,
@@ -161,8 +161,7 @@ impl RowPlanner {
         parity
     }
 
-    /// Reads everything that is left, computes the lost data that stays, and
-    /// sums up.
+    /// Reads all remaining chunks, computes the unchanged lost data, and sums up.
     fn recover_and_sum(
         &self,
         wanted: Wanted,
@@ -198,7 +197,7 @@ impl RowPlanner {
         parity
     }
 
-    /// Writes new data and parity to the members that are left.
+    /// Writes new data and parity to the remaining members.
     fn write_cut(
         &self,
         wanted: Wanted,
@@ -222,8 +221,8 @@ impl RowPlanner {
         }
     }
 
-    /// Discards whole rows with their parity: zeros are a consistent row.
-    /// Forgetting part of a row would make its parity a lie.
+    /// Discards whole rows with their parity, because rows of zeros have consistent parity. A
+    /// discard of a part of a row would make the parity wrong.
     pub(crate) fn discard(&self, wanted: Wanted, writer: &mut PlanWriter<'_>) -> Status {
         let row_sectors = self.map.row_sectors();
         let (first, end) = (wanted.begin.div_ceil(row_sectors), wanted.end / row_sectors);
@@ -239,6 +238,8 @@ impl RowPlanner {
         writer.hold_row(end - 1);
         let chunk = self.map.chunk;
         for member in 0..self.map.members as usize {
+            // A failed member gets no discard. A member that is being filled holds nothing to
+            // discard after the filled part.
             let end = end.min(self.states.writable(member) / chunk);
             if first < end {
                 let extent = Extent::new(first * chunk, (end - first) * chunk);
@@ -259,8 +260,8 @@ fn new_parities(cut: &Cut, writer: &mut PlanWriter<'_>) -> NewParity {
     [writer.scratch(cut.sectors()), writer.scratch(cut.sectors())]
 }
 
-/// Adds the data chunk `index`, whose bytes are at `from`, to the parities that
-/// are left; in the order of [`Row::parities`].
+/// Adds the data chunk `index` at `from` to the remaining parities, in the order of
+/// [`Row::parities`].
 fn add_to_parities(
     row: &Row,
     cut: &Cut,

@@ -1,24 +1,22 @@
-//! What parts of a request are told of the queues at the members (Qian & Wang,
-//! section 6).
+//! The queue length in the hints of all parts of a request (Qian & Wang, section 6).
 
 use fullstroke_contract::Below;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which of the members' queues bounds all parts of a request. All members are
-/// asked, not only those that a request goes to: "the maximum of all disk queue
-/// lengths" (section 6.1).
+/// Rule for the selection of one queue length for all parts of a request. All members count, not
+/// only the members of the request: "the maximum of all disk queue lengths" (section 6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coordination {
-    /// The longest: it makes little sense to serve one part early while another waits.
+    /// The longest queue. Early service of one part is useless while another part waits.
     Longest,
-    /// The shortest: parts are served as early as any can be.
+    /// The shortest queue. Each part is served as early as the fastest part can be.
     Shortest,
 }
 
 impl Coordination {
-    /// Requests that wait at the member in question.
+    /// Returns the queue length of the selected member.
     #[inline]
     pub(super) fn queue(self, below: Below<'_>, members: usize) -> u32 {
         let queues = (0..members)
@@ -42,7 +40,7 @@ mod tests {
     use fullstroke_units::Time;
     use serde_json::json;
 
-    /// What the parts of a read of a row are told, at members with these queues.
+    /// Returns the hints in the parts of a read of a row, with these queues at the members.
     fn told(coordination: Option<Coordination>, queues: [u32; 5]) -> Vec<u32> {
         let layout = build("raid5", &json!({ "chunk": 4096 }), &[12_800; 5]).unwrap();
         let mut volume = Volume::new(layout).coordinating(coordination);

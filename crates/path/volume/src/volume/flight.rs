@@ -1,4 +1,4 @@
-//! A request, or a unit of a rebuild, while its member I/O is under way.
+//! A request, or a unit of a rebuild, while its member I/O is in flight.
 
 use crate::locks::LockId;
 use crate::plan::{Detail, MemberIo, Plan};
@@ -8,41 +8,41 @@ use fullstroke_contract::{
 use fullstroke_units::Time;
 use std::ops::Range;
 
-/// A request in flight, or a unit of a rebuild.
+/// A request or a unit of a rebuild in flight.
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) request: Request,
     pub(super) purpose: Purpose,
     pub(super) submitted: Time,
-    /// How many members had been restored before it was planned.
+    /// Number of restores before the request was planned.
     pub(super) restores: u64,
-    /// How often states had changed when it was planned.
+    /// Number of changes of states before the request was planned.
     pub(super) changes: u64,
-    /// How often a gear had been settled in when it was planned.
+    /// Number of completed shifts before the request was planned.
     pub(super) settled: u64,
     pub(super) plan: Plan,
     pub(super) strands: Vec<Progress>,
-    /// What its member I/Os are told of the members' queues.
+    /// Queue length in the hints of member I/O.
     pub(super) stripe_queue: u32,
-    /// Strands that have not finished.
+    /// Number of unfinished strands.
     pub(super) unfinished: u32,
     status: Status,
-    /// Of the member I/O so far, the one that finished last.
+    /// Completion of the latest member I/O so far.
     last: Completion,
 }
 
-/// How far a strand is.
+/// Progress of a strand.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
-    /// I/Os that were issued and have not finished.
+    /// Number of I/Os in flight.
     outstanding: u32,
     in_second_phase: bool,
     failed: bool,
     pub(super) lock: Option<LockId>,
 }
 
-/// The id of a member I/O, which is also what names a strand in the locks: the
-/// slot, and the index within the plan.
+/// Returns the id of a member I/O: the slot, and the index within the plan. The same encoding
+/// identifies a strand in the locks.
 pub(super) fn encode(slot: usize, index: usize) -> u64 {
     (slot as u64) << 32 | index as u64
 }
@@ -51,16 +51,16 @@ pub(super) fn decode(id: u64) -> (usize, usize) {
     ((id >> 32) as usize, (id & u64::from(u32::MAX)) as usize)
 }
 
-/// Whom a flight serves.
+/// Purpose of a flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The layer above, which waits for the request's completion.
+    /// A request of the layer above.
     Above,
     /// The rebuild of a member.
     Rebuild,
-    /// A shift of gears, which copies.
+    /// A copy of a shift of gears.
     Copy,
-    /// A shift of gears, which stops or starts members.
+    /// A stop or start of members for a shift of gears.
     Platters,
 }
 
@@ -82,7 +82,7 @@ impl Flight {
         }
     }
 
-    /// A request from above begins with the plan that is there.
+    /// Begins a request from above with the present plan.
     pub(super) fn begin(&mut self, now: Time, request: Request, restores: u64, changes: u64) {
         self.request = request;
         self.restores = restores;
@@ -90,7 +90,7 @@ impl Flight {
         self.take_off(now, Purpose::Above);
     }
 
-    /// The same request begins with another plan.
+    /// Begins the same request with a new plan.
     pub(super) fn begin_again(&mut self, changes: u64) {
         self.changes = changes;
         self.take_off(self.submitted, self.purpose);
@@ -104,13 +104,13 @@ impl Flight {
         self.status
     }
 
-    /// Whether a rebuild makes way for it.
+    /// True if rebuilds make way for the request.
     pub(super) fn presses(&self) -> bool {
         self.request.hints.class != PriorityClass::Idle
     }
 
-    /// A unit of a rebuild or of a shift begins with the plan that is there. Nobody waits for
-    /// it, and drives that know priorities serve it when nothing else waits.
+    /// Begins a unit of a rebuild or of a shift with the present plan. No layer waits for the unit.
+    /// A drive with priorities serves the unit when no other request waits.
     pub(super) fn begin_background(&mut self, now: Time, purpose: Purpose) {
         let class = PriorityClass::Idle;
         self.request = Request {
@@ -141,8 +141,8 @@ impl Flight {
         self.issue(slot, strand, ios, out);
     }
 
-    /// Issues the second phase unless there is none, it was issued before, or
-    /// the first has failed. Answers whether it did.
+    /// Issues the second phase. Does nothing if there is no second phase, if it was issued before,
+    /// or if the first phase has failed. Returns true if the phase was issued.
     pub(super) fn issue_second_phase(&mut self, slot: usize, strand: usize, out: &mut Out) -> bool {
         let progress = &mut self.strands[strand];
         let ios = self.plan.strands()[strand].second_phase();
@@ -185,8 +185,7 @@ impl Flight {
         }
     }
 
-    /// Notes the end of a member I/O. Answers whether it was the last of its
-    /// phase.
+    /// Records the completion of a member I/O. Returns true if the I/O was the last of its phase.
     pub(super) fn record(&mut self, strand: usize, completion: Completion) -> bool {
         self.status = self.status.max(completion.status);
         if completion.finished >= self.last.finished {

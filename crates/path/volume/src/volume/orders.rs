@@ -1,4 +1,4 @@
-//! Members fail, are replaced, and are rebuilt while the volume is in use.
+//! Failure, replacement and rebuild of members while the volume is in use.
 
 use super::Volume;
 use super::flight::Purpose;
@@ -10,7 +10,7 @@ use fullstroke_contract::{
 use fullstroke_units::{Bytes, Sectors, Time};
 
 impl Volume {
-    /// See [`Node::ordered`](fullstroke_contract::Node::ordered).
+    /// Carries out an order; see [`Node::ordered`](fullstroke_contract::Node::ordered).
     pub(super) fn carry_out(
         &mut self,
         now: Time,
@@ -46,13 +46,14 @@ impl Volume {
         Ok(())
     }
 
-    /// What a member says about itself, or offers and asks for in its addresses.
+    /// Handles a notice from a member: a report about the member itself, or an offer or question
+    /// about its addresses.
     pub(super) fn hear(&mut self, now: Time, from: Port, notice: Notice, out: &mut Out) {
         let member = from.index();
         match notice.signal {
             Signal::Failed => self.fail_unless_failed(member, out),
-            // Its bytes are those of its failure: of no use where others were
-            // written since.
+            // The member returns with the bytes of the time of its failure. These bytes are useless
+            // if other members were written since.
             Signal::Returned if self.missed.binary_search(&(member as u32)).is_err() => {
                 if self.layout.member_state(member) == MemberState::Failed {
                     self.take_back(member, out);
@@ -62,7 +63,7 @@ impl Volume {
                 self.fail_unless_failed(member, out);
                 self.restore(now, member, Sectors::ZERO, self.latest_rate, out);
             }
-            // It speaks of its own members, not of the volume's.
+            // The signal is about the members of the member, not about the members of this volume.
             Signal::Rebuilt { .. } | Signal::Shifted(_) => {}
             Signal::Push(_)
             | Signal::Pull { .. }
@@ -118,7 +119,7 @@ impl Volume {
         )))
     }
 
-    /// Whoever is not whole, in words.
+    /// Returns a list in words of the members not alive.
     fn lost_members(&self) -> String {
         let states = self.layout.member_states();
         let impaired = states
@@ -149,14 +150,15 @@ impl Volume {
 
     fn fail(&mut self, member: usize, out: &mut Out) {
         if self.rebuilds.forget(member) {
+            // The failed member may be a source or a target of planned units.
             self.count_on_what_is_filled();
         }
         self.set_state(member, MemberState::Failed, out);
         self.rebuilds.halted = !self.answering;
     }
 
-    /// What was planned for members that are to be filled does not come, or too
-    /// late: requests do not count on it.
+    /// Resets the states of members under rebuild to the progress so far. Planned units are
+    /// cancelled or late; requests must not rely on them.
     fn count_on_what_is_filled(&mut self) {
         for filling in self.rebuilds.all() {
             let state = MemberState::Rebuilding { done: filling.done };
@@ -188,7 +190,7 @@ impl Volume {
         }
     }
 
-    /// A member that has failed is alive again, as it was.
+    /// Makes a failed member alive again with its old bytes.
     fn take_back(&mut self, member: usize, out: &mut Out) {
         self.no_longer_missed(member);
         self.returning = true;
@@ -201,20 +203,20 @@ impl Volume {
         self.missed.retain(|&other| other as usize != member);
     }
 
-    /// A request was planned: members that have failed miss what it changes.
+    /// Records that failed members miss the change of a request.
     #[inline]
     pub(super) fn note_missed(&mut self, operation: Operation) {
         let failed = self.layout.failed();
         let changes = matches!(operation, Operation::Write | Operation::Discard);
-        // Without redundancy what concerns them is lost as a whole.
+        // Without redundancy, a request for a failed member is lost as a whole, so that the member
+        // misses nothing.
         if !failed.is_empty() && changes && self.layout.failures_survived() > 0 {
             self.missed.clear();
             self.missed.extend_from_slice(failed);
         }
     }
 
-    /// Changes a state, and says upwards if the volume answers no longer, or
-    /// again.
+    /// Changes a state. Sends a signal upwards if the volume has failed or is available again.
     fn set_state(&mut self, member: usize, state: MemberState, out: &mut Out) {
         self.changes += 1;
         self.layout.set_member_state(member, state);
@@ -235,7 +237,7 @@ impl Volume {
         }
     }
 
-    /// Begins the units of a rebuild that are due by `now`, if any are.
+    /// Begins the rebuild units and the shifts due by `now`.
     #[inline]
     pub(super) fn catch_up(&mut self, now: Time, out: &mut Out) {
         if self.next_unit() <= now {
@@ -250,7 +252,7 @@ impl Volume {
         }
     }
 
-    /// Begins units until one must wait.
+    /// Begins units until a unit must wait.
     fn begin_units(&mut self, now: Time, out: &mut Out) {
         while let Some(job) = self.rebuilds.job() {
             let begun = self.rebuilds.next_unit(&self.pressure);
@@ -268,7 +270,7 @@ impl Volume {
                 self.filled
             );
             if plan.ios().is_empty() {
-                // What has nothing to be filled from is passed over at once.
+                // Sectors without a source are skipped at once.
                 self.free.push(slot as u32);
                 self.rebuilds.begin(begun, None, end, self.changes);
                 self.follow_units(out);
@@ -280,8 +282,8 @@ impl Volume {
         }
     }
 
-    /// The unit in `slot` has ended at `at`. What it read of a member that has
-    /// failed since is not known to be right.
+    /// Handles the end of the unit in `slot` at `at`. If a source has failed since, its data may be
+    /// wrong, and the unit fills nothing.
     pub(super) fn unit_ended(&mut self, slot: usize, at: Time, status: Status, out: &mut Out) {
         debug_assert!(
             self.flights[slot]
@@ -309,9 +311,9 @@ impl Volume {
                         self.member_filled(filling, out);
                     }
                 }
-                // A member that failed meanwhile is why: it is planned again
-                // without. Otherwise there is no more to be had from this
-                // member, until somebody sees to it.
+                // If a member has failed meanwhile, the unit is planned again without that member.
+                // Otherwise the source cannot be read, and the rebuild stops until an operator
+                // acts.
                 Step::Again { changes } => {
                     self.rebuilds.halted |= changes == self.changes;
                     self.count_on_what_is_filled();
@@ -320,7 +322,7 @@ impl Volume {
         }
     }
 
-    /// A member whose turn it is, is filled so far.
+    /// Records the progress of a member in the present job.
     fn member_filled(&mut self, filling: Filling, out: &mut Out) {
         let Filling { member, done, used } = filling;
         let whole = done == used;
@@ -359,7 +361,7 @@ fn check_rate(rate: Option<Bytes>) -> Result<(), Refusal> {
     )))
 }
 
-/// The member whose arm stands for the volume's.
+/// Returns the member for the reported arm position of the volume: the first member not failed.
 pub(super) fn first_alive(layout: &dyn crate::Layout) -> usize {
     let failed = layout.failed();
     let alive =

@@ -1,16 +1,16 @@
-//! Whether somebody waits for the members beside the volume's own work.
+//! Tells if requests from above compete with the volume's own work.
 
 use fullstroke_units::{Duration, Time};
 
-/// A volume is left in peace when nothing was asked of it for so long. Shorter
-/// pauses are those of a load that goes on.
+/// A volume counts as idle after this time without a request. Shorter pauses belong to a continuing
+/// load.
 const PEACE: Duration = Duration::from_nanos(1_000_000_000);
 
-/// Requests from above, as far as a rebuild makes way for them.
+/// Requests from above with precedence over a rebuild.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pressure {
     in_flight: u32,
-    /// When the latest came or ended; `None` before the first.
+    /// Time of the latest arrival or completion; `None` before the first request.
     latest: Option<Time>,
 }
 
@@ -25,8 +25,8 @@ impl Pressure {
         self.latest = self.latest.max(Some(now));
     }
 
-    /// When it is over, if nothing more comes; never, while a request is in
-    /// flight.
+    /// Returns the time from which the volume counts as idle if no further request comes. Returns
+    /// `NEVER` while a request is in flight.
     pub(super) fn gone(&self) -> Time {
         match self.latest {
             _ if self.in_flight > 0 => Time::NEVER,

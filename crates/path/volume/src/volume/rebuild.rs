@@ -1,5 +1,4 @@
-//! Which members are to be rebuilt, in which order, and when the next unit may
-//! begin.
+//! The members to rebuild, their order, and the time of the next unit.
 
 use super::pressure::Pressure;
 use fullstroke_contract::RebuildSpeed;
@@ -7,23 +6,20 @@ use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// How rebuilds are cut into units.
+/// Sizes of the units of a rebuild.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Units {
-    /// How much of a member a unit fills while requests come: long enough that
-    /// the arms read and write more than they seek, short enough that requests
-    /// do not wait long.
+    /// Length of a unit while requests come. The unit is long enough that arms transfer longer than
+    /// they seek, and short enough that requests do not wait long.
     pub(super) short: Sectors,
-    /// The same while nobody asks for anything: so long that what a drive
-    /// without a buffer loses between two commands, up to a revolution, is
-    /// little beside it.
+    /// Length of a unit without requests. A drive without a buffer loses up to a revolution between
+    /// two commands; with long units, the loss is small.
     pub(super) long: Sectors,
-    /// How many are under way while nobody asks for anything: one is written
-    /// while the next is read. Where one ends, the next to be read waits already
-    /// behind that which is being read: each drive has one command, and at most
-    /// one in its queue. With two there, a drive that goes by access time takes
-    /// the further first, since it has just passed the beginning of the nearer,
-    /// and pays for coming back.
+    /// Number of units in flight without requests: one is written while the next is read. When a
+    /// unit ends, the next unit already waits in the drive's queue. Each drive then has one command
+    /// in service and at most one in its queue. With two in the queue, a scheduler by access time
+    /// takes the further command first, because the head has just passed the beginning of the
+    /// nearer one. The drive then loses time on the way back.
     pub(super) window: usize,
 }
 
@@ -37,71 +33,67 @@ impl Default for Units {
     }
 }
 
-/// The rebuilds of a volume: members that stand at about the same place are
-/// filled together, the others one after the other, in the order in which they
-/// were restored; units from front to back, several at a time while there is no
-/// other I/O.
+/// The rebuilds of a volume. Members at about the same place of their rebuilds are filled together.
+/// The others follow one after the other, in the order of their restores. Units run from front to
+/// back, several at a time while there is no other I/O.
 #[derive(Debug, Default)]
 pub(super) struct Rebuilds {
     queue: VecDeque<Job>,
-    /// The units under way, in the order in which they were planned. Those that
-    /// count are of the first job.
+    /// Units in flight, in the order of their plans. All valid units belong to the first job.
     units: VecDeque<Unit>,
-    /// Since when nothing but rate and requests holds the next unit up.
+    /// Time since which only the rate and the requests delay the next unit.
     ready: Time,
-    /// Requests in flight that were planned before the latest restore. Their
-    /// writes do not know of the member, nor of the rows that its rebuild
-    /// needs: a unit waits for them.
+    /// Number of requests in flight from before the latest restore. Their writes ignore the new
+    /// member and the rows of its rebuild. A unit therefore waits for these requests.
     older: u32,
-    /// Whether units wait for an operator, because data was lost.
+    /// True if units wait for an operator because data was lost.
     pub(super) halted: bool,
     pub(super) speed: RebuildSpeed,
     pub(super) sizes: Units,
 }
 
-/// Members that are to be filled together.
+/// Members for a common rebuild.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
-    /// Ascending; one at least.
+    /// Members, ascending; at least one.
     members: Vec<Filling>,
-    /// Units are under way, or over, below this.
+    /// Units below this sector are in flight or over.
     pub(super) planned: Sectors,
     rate: Option<Bytes>,
-    /// The earliest instant of the next unit, by the rate.
+    /// Earliest time of the next unit, by the rate.
     due: Time,
     marks: Marks,
 }
 
-/// A member that is to be filled.
+/// A member to be filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Filling {
     pub(super) member: usize,
-    /// It is filled below this.
+    /// The member is filled below this sector.
     pub(super) done: Sectors,
-    /// As far as it is to be filled.
+    /// End of the part to fill.
     pub(super) used: Sectors,
 }
 
-/// Members are filled together if the one that is ahead is so by no more than
-/// this part of itself: the others catch up first, and until they have it gains
-/// nothing. Where it is further, it is whole sooner if it goes on alone, and the
-/// array survives more from then on. md's rule is the stricter one that both must
-/// be there when it begins (`remove_and_add_spares` in md.c, 6.1, runs between
-/// two recoveries only); two drives that somebody changes one after the other
-/// are as good as changed at once.
+/// Two members are filled together if the member ahead leads by at most 1/`TOGETHER` of its used
+/// sectors. The others catch up first, and the member ahead waits meanwhile. With a larger lead,
+/// the member ahead is complete sooner if it continues alone; the array then survives more
+/// failures. md's rule is stricter: both members must be present at the start
+/// (`remove_and_add_spares` in md.c, 6.1, runs only between two recoveries). Two drives replaced
+/// one after the other are as good as two drives replaced at the same time.
 const TOGETHER: u64 = 100;
 
-/// A unit under way.
+/// A unit in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit {
-    /// Its flight; `None` if there was nothing to do.
+    /// Slot of the unit's flight; `None` if the unit had nothing to do.
     pub(super) slot: Option<usize>,
-    /// How far the member is filled when it ends.
+    /// End of the filled part after the unit.
     pub(super) end: Sectors,
-    /// How often states had changed when it was planned.
+    /// Number of changes of states before the unit was planned.
     pub(super) changes: u64,
     state: UnitState,
-    /// Whether the member still is what the unit fills.
+    /// False if the result of the unit is void because its job has changed.
     counts: bool,
 }
 
@@ -109,22 +101,22 @@ pub(super) struct Unit {
 enum UnitState {
     UnderWay,
     Filled,
-    /// What it needed was not there.
+    /// A source of the unit was not available.
     Spoilt,
 }
 
-/// What follows from the end of a unit.
+/// Consequence of the end of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The first job is filled up to here.
+    /// The first job is filled up to this sector.
     Filled(Sectors),
-    /// Units of the first job are planned again from where it is filled; the
-    /// first that was spoilt had been planned after so many changes of states.
+    /// Units of the first job are planned again from the end of the filled part. `changes` is the
+    /// number of changes of states before the plan of the first spoilt unit.
     Again { changes: u64 },
 }
 
 impl Job {
-    /// Fills `member` from `done` up to `used`, at `rate` at most.
+    /// Returns a job for the rebuild of `member` from `done` up to `used`, at most at `rate`.
     pub(super) fn new(
         now: Time,
         member: usize,
@@ -149,7 +141,7 @@ impl Job {
         }
     }
 
-    /// All of its members are filled below this.
+    /// Returns the end of the common filled part of all members.
     fn done(&self) -> Sectors {
         self.members
             .iter()
@@ -158,7 +150,7 @@ impl Job {
             .unwrap_or(self.planned)
     }
 
-    /// As far as the longest of its members is to be filled.
+    /// Returns the end of the longest member of the job.
     fn used(&self) -> Sectors {
         self.members
             .iter()
@@ -167,8 +159,8 @@ impl Job {
             .unwrap_or(self.planned)
     }
 
-    /// The members that the next unit fills, and how much of them at most: up to
-    /// where one that is ahead joins them.
+    /// Sets `members` to the members of the next unit. Returns the maximum length of the unit: up
+    /// to the place of a member ahead.
     pub(super) fn next_of(&self, members: &mut Vec<usize>) -> Sectors {
         members.clear();
         let mut most = Sectors(u64::MAX);
@@ -182,7 +174,7 @@ impl Job {
         most
     }
 
-    /// Whether the two are near enough to be one, and as fast.
+    /// True if both jobs have the same rate and are near enough to become one job.
     fn goes_with(&self, other: &Job) -> bool {
         let (one, other_done) = (self.done().0, other.done().0);
         self.rate == other.rate && one.abs_diff(other_done) <= self.used().0 / TOGETHER
@@ -205,9 +197,8 @@ impl Job {
 }
 
 impl Rebuilds {
-    /// Adds a job that begins at `now`, while `in_flight` requests are. It may
-    /// go `together` with another. Answers whether units under way count no
-    /// longer.
+    /// Adds a job that begins at `now`, with `in_flight` requests in flight. With `together`, the
+    /// job may join another job. Returns true if units in flight no longer count.
     #[must_use]
     pub(super) fn add(&mut self, now: Time, job: Job, together: bool, in_flight: u32) -> bool {
         self.older = in_flight;
@@ -224,8 +215,7 @@ impl Rebuilds {
         self.plan_again(place)
     }
 
-    /// Rebuilds `member` no longer. Answers whether units under way count no
-    /// longer.
+    /// Cancels the rebuild of `member`. Returns true if units in flight no longer count.
     #[must_use]
     pub(super) fn forget(&mut self, member: usize) -> bool {
         let of_it = |filling: &Filling| filling.member == member;
@@ -240,9 +230,9 @@ impl Rebuilds {
         again
     }
 
-    /// Members are filled one after the other: of those that are lost together,
-    /// the first becomes what the next is filled from. Answers whether units
-    /// under way count no longer.
+    /// Splits all jobs, to fill the members one after the other. If several members are lost
+    /// together, the first filled member becomes a source for the next. Returns true if units in
+    /// flight no longer count.
     #[must_use]
     pub(super) fn part(&mut self) -> bool {
         if self.queue.iter().all(|job| job.members.len() == 1) {
@@ -261,8 +251,7 @@ impl Rebuilds {
         again
     }
 
-    /// What is under way of the job at `place` is done over. Answers whether
-    /// anything is.
+    /// Plans the units of the job at `place` again. Returns true if there were units in flight.
     fn plan_again(&mut self, place: usize) -> bool {
         let again = place == 0 && !self.units.is_empty();
         if again {
@@ -272,13 +261,13 @@ impl Rebuilds {
         again
     }
 
-    /// Units of the first job that are under way do not count.
+    /// Marks the units of the first job that are in flight as void.
     fn drop_units(&mut self) {
         self.units.iter_mut().for_each(|unit| unit.counts = false);
         self.units.retain(|unit| unit.state == UnitState::UnderWay);
     }
 
-    /// Bounds all rebuilds, those that go on as well.
+    /// Limits the speed of all rebuilds, including running rebuilds.
     pub(super) fn limit(&mut self, now: Time, speed: RebuildSpeed) {
         self.speed = speed;
         for job in &mut self.queue {
@@ -287,8 +276,7 @@ impl Rebuilds {
         }
     }
 
-    /// When the next unit is to begin; never, if something else must happen
-    /// before.
+    /// Returns the time of the next unit; `NEVER` if another event must happen first.
     #[inline]
     pub(super) fn next_unit(&self, pressure: &Pressure) -> Time {
         match self.queue.front() {
@@ -297,9 +285,9 @@ impl Rebuilds {
         }
     }
 
-    /// As md does in `md_do_sync` (md.c, 6.1): a rebuild that is faster than its
-    /// least waits, while there is other I/O, until nothing of its own is under
-    /// way.
+    /// Returns the time of the next unit of a job. Follows `md_do_sync` of md (md.c, 6.1). While
+    /// there is other I/O, a rebuild above its minimum speed waits until none of its own units is
+    /// in flight.
     fn next_unit_of(&self, job: &Job, pressure: &Pressure) -> Time {
         let at = job.due.max(self.ready);
         let sound = |unit: &Unit| unit.counts && unit.state != UnitState::Spoilt;
@@ -312,29 +300,29 @@ impl Rebuilds {
         }
     }
 
-    /// All members that are to be filled.
+    /// Returns all members to be filled.
     pub(super) fn all(&self) -> impl Iterator<Item = &Filling> {
         self.queue.iter().flat_map(|job| &job.members)
     }
 
-    /// The members whose turn it is.
+    /// Returns the members of the present job.
     pub(super) fn job(&self) -> Option<&Job> {
         self.queue.front()
     }
 
-    /// How much a unit fills that begins at `now`.
+    /// Returns the length of a unit at `now`.
     pub(super) fn unit_size(&self, now: Time, pressure: &Pressure) -> Sectors {
         if now < pressure.gone() {
             return self.sizes.short;
         }
-        // A bounded rebuild has no use for more than a quarter of a second's.
+        // With a rate limit, a unit longer than a quarter of a second's data is useless.
         let most = self
             .rate()
             .map_or(u64::MAX, |rate| rate.0 / SECTOR_BYTES / 4);
         Sectors(self.sizes.long.0.min(most).max(self.sizes.short.0))
     }
 
-    /// The most bytes a second of the first job.
+    /// Returns the maximum rate of the first job.
     fn rate(&self) -> Option<Bytes> {
         self.queue
             .front()
@@ -342,9 +330,8 @@ impl Rebuilds {
             .or(self.speed.most)
     }
 
-    /// Notes that a unit of the first job begins at `now`, or is over at once
-    /// if it has no flight. The one behind it begins no earlier than the rate
-    /// allows.
+    /// Records the start of a unit of the first job at `now`. Without a flight, the unit is over at
+    /// once. The next unit begins no earlier than the rate allows.
     pub(super) fn begin(&mut self, now: Time, slot: Option<usize>, end: Sectors, changes: u64) {
         let rate = self.rate();
         if let Some(job) = self.queue.front_mut() {
@@ -378,7 +365,7 @@ impl Rebuilds {
         });
     }
 
-    /// Notes that the unit in `slot` has ended at `now`.
+    /// Records the end of the unit in `slot` at `now`.
     pub(super) fn end(&mut self, now: Time, slot: usize, filled: bool) {
         self.ready = self.ready.max(now);
         let Some(place) = self.units.iter().position(|unit| unit.slot == Some(slot)) else {
@@ -395,7 +382,7 @@ impl Rebuilds {
         }
     }
 
-    /// What follows from the units that are over, in order, if anything does.
+    /// Returns the next consequence of finished units, in order.
     pub(super) fn step(&mut self) -> Option<Step> {
         let first = *self.units.front()?;
         let under_way = self
@@ -421,21 +408,20 @@ impl Rebuilds {
         }
     }
 
-    /// Whether a unit is under way.
+    /// True if a unit is in flight.
     pub(super) fn is_busy(&self) -> bool {
         !self.units.is_empty()
     }
 
-    /// The units under way.
+    /// Returns the units in flight.
     #[cfg(test)]
     pub(super) fn units(&self) -> impl Iterator<Item = &Unit> {
         self.units.iter()
     }
 
-    /// Notes that a unit of the first job is over that filled up to `end` those
-    /// of its members that were behind. Answers the next of these, lowest
-    /// first, until there is none; what is whole leaves the job, and a job that
-    /// nothing is left of leaves last.
+    /// Records the end of a unit of the first job for the job's members below `end`. Each call
+    /// returns the next such member, lowest first, and at last `None`. A complete member leaves the
+    /// job. A job without members is removed.
     pub(super) fn advance(&mut self, end: Sectors) -> Option<Filling> {
         let job = self.queue.front_mut()?;
         let behind = |filling: &Filling| filling.done < end || filling.done >= filling.used;
@@ -460,7 +446,7 @@ impl Rebuilds {
         Some(filling)
     }
 
-    /// Notes the end of a request that was planned before the latest restore.
+    /// Records the completion of a request from before the latest restore.
     pub(super) fn older_ended(&mut self, now: Time) {
         assert!(
             self.older > 0,
@@ -471,8 +457,8 @@ impl Rebuilds {
     }
 }
 
-/// How far a job was at some instants, to tell its present speed from: ten marks
-/// three seconds apart, as md has them (`SYNC_MARKS` and `SYNC_MARK_STEP` in md.c).
+/// Progress of a job at some times, for the present speed: ten marks, three seconds apart, as in md
+/// (`SYNC_MARKS` and `SYNC_MARK_STEP` in md.c).
 #[derive(Clone, Copy, Debug)]
 struct Marks {
     all: [(Time, Sectors); Marks::COUNT],
@@ -501,8 +487,8 @@ impl Marks {
         }
     }
 
-    /// The speed since the oldest mark. md adds a second to the time, so that a
-    /// rebuild that has just begun does not seem fast.
+    /// Returns the speed since the oldest mark. md adds a second to the time; otherwise a new
+    /// rebuild would seem fast.
     fn bytes_per_s(&self, now: Time, done: Sectors) -> u64 {
         let (since, before) = self.all[(self.latest + 1) % Marks::COUNT];
         let elapsed_ns = u128::from(now.saturating_since(since).as_nanos()) + 1_000_000_000;
@@ -511,8 +497,8 @@ impl Marks {
     }
 }
 
-/// How long `sectors` take at `rate` bytes a second, rounded up; at most
-/// [`Duration::LONGEST`], because an operator may ask for a byte a second.
+/// Returns the time of `sectors` at `rate` bytes per second, rounded up. The result is at most
+/// [`Duration::LONGEST`], because an operator may choose a rate of one byte per second.
 fn duration(sectors: Sectors, rate: Option<Bytes>) -> Duration {
     let Some(rate) = rate else {
         return Duration::ZERO;

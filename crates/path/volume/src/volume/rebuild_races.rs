@@ -1,5 +1,5 @@
-//! Requests and rebuilds at once, on bytes: whatever the order in which members
-//! answer, a new member ends up with what it should hold.
+//! Requests and rebuilds at the same time, on bytes. A new member must end with the correct content
+//! for every order of the members' completions.
 
 use super::Volume;
 use super::rebuild::Units;
@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 enum Event {
     Ask(Ask),
     Fail(Index),
-    /// Restores a failed member, at so many bytes a second.
+    /// Restores a failed member at a rate in bytes per second.
     Restore(Index, Option<u64>),
-    /// Lets so many things happen.
+    /// Lets this number of events happen.
     Pass(usize),
 }
 
@@ -38,7 +38,7 @@ fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..most)
 }
 
-/// A member I/O on its way.
+/// A member I/O in flight.
 struct Pending {
     reported: Time,
     member: usize,
@@ -46,18 +46,18 @@ struct Pending {
     completion: Completion,
 }
 
-/// The bytes of a plan on its way.
+/// The bytes of a plan in flight.
 struct Transfer {
     plan: Plan,
     buffers: Buffers,
     stepped: Vec<bool>,
-    /// I/Os that have not ended.
+    /// Number of I/Os in flight.
     left: usize,
-    /// Of a read: what it finds.
+    /// For a read: the expected bytes.
     expected: Option<Vec<u8>>,
 }
 
-/// A request that was submitted.
+/// A request in flight.
 #[derive(Clone)]
 struct Asked {
     extent: Extent,
@@ -74,14 +74,14 @@ struct Rig {
     now: Time,
     random: Random,
     pending: Vec<Pending>,
-    /// By slot.
+    /// Transfers by slot.
     transfers: BTreeMap<u64, Transfer>,
-    /// By origin, those that have not finished.
+    /// Requests in flight, by origin.
     asked: BTreeMap<u64, Asked>,
     plain: Vec<u8>,
     signals: Vec<Signal>,
     submitted: u64,
-    /// Wake-ups may come late.
+    /// True if wake-ups may be late.
     late: bool,
 }
 
@@ -126,8 +126,8 @@ impl Rig {
         }
     }
 
-    /// Submits a request that overlaps with none in flight: in which order those
-    /// reach a mirror's members is nobody's promise.
+    /// Submits a request without overlap with a request in flight. A mirror promises no order for
+    /// overlapping requests.
     fn ask(&mut self, ask: &Ask) {
         let extent = ask.extent(self.volume.layout().capacity().0);
         let overlaps =
@@ -166,7 +166,7 @@ impl Rig {
         self.call(|volume, now, out| volume.submit(now, Port::FIRST, request, &mut Cx::alone(out)));
     }
 
-    /// Fails `member` if the array survives it.
+    /// Fails `member` if the array survives the failure.
     fn fail(&mut self, member: usize) {
         for other in 0..self.members.len() {
             self.trial
@@ -177,7 +177,7 @@ impl Rig {
         {
             return;
         }
-        // What was planned before may count on what the member held.
+        // Earlier plans may rely on the content of the member.
         let order = Order::Fail { member };
         self.call(|volume, now, out| volume.ordered(now, order, &mut Cx::alone(out)).unwrap());
         let (before, changes) = (self.submitted, self.volume.changes);
@@ -208,7 +208,7 @@ impl Rig {
         self.call(|volume, now, out| volume.ordered(now, order, &mut Cx::alone(out)).unwrap());
     }
 
-    /// The next thing happens, if there is one.
+    /// Lets the next event happen. Returns false if there is no event.
     fn step(&mut self) -> bool {
         let next = (0..self.pending.len()).min_by_key(|&at| self.pending[at].reported);
         let reported = next.map_or(Time::NEVER, |at| self.pending[at].reported);
@@ -274,7 +274,7 @@ impl Rig {
         });
     }
 
-    /// With the first of its I/Os, a plan gets its memory.
+    /// Gives a plan its memory at the first of its I/Os.
     fn take_off(&mut self, request: Request) {
         let slot = request.id.0 >> 32;
         if self.transfers.contains_key(&slot) {
@@ -346,7 +346,7 @@ impl Rig {
         );
     }
 
-    /// Restores all, waits for everything, and answers the array.
+    /// Restores all members, waits for all events, and returns the array.
     fn mend(mut self) -> Array {
         for &member in &self.volume.layout().failed().to_vec() {
             self.restore(member as usize, None);
@@ -367,7 +367,7 @@ impl Rig {
     }
 }
 
-/// Signals tell of progress only: data was never lost.
+/// Checks that signals report only progress, because no data was lost.
 fn check_progress(signals: &[Signal]) {
     let mut latest = None;
     for signal in signals {

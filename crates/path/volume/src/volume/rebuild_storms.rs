@@ -1,5 +1,5 @@
-//! Whatever befalls a volume, in whatever order: it answers every request once
-//! and can be mended.
+//! Random orders, failures and requests. The volume must complete every request once, and a repair
+//! must always be possible.
 
 use super::Volume;
 use super::rebuild::Units;
@@ -20,9 +20,9 @@ enum Event {
     Restore(Index, Option<u64>, bool),
     ReAdd(Index),
     Speed(Option<u64>),
-    /// A member says so of itself.
+    /// A member sends this signal.
     Says(Index, Signal),
-    /// Lets so many things happen.
+    /// Lets this number of events happen.
     Pass(usize),
 }
 
@@ -53,20 +53,20 @@ fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..most)
 }
 
-/// A volume in a storm.
+/// A volume under random events.
 struct Storm {
     volume: Volume,
     now: Time,
     random: Random,
-    /// Member, completion, when it is reported.
+    /// Member, completion, and time of its report.
     pending: Vec<(usize, Completion, Time)>,
-    /// I/O that is under way, by member and id.
+    /// I/O in flight, by member and id.
     ids: BTreeSet<(usize, u64)>,
     submitted: u64,
     done: BTreeSet<u64>,
-    /// What the volume said last of itself.
+    /// Latest reported state of the volume.
     answers: bool,
-    /// Of a hundred member I/Os, so many are lost.
+    /// Share of lost member I/Os, in per cent.
     lost_percent: u64,
 }
 
@@ -133,7 +133,7 @@ impl Storm {
         self.call(|volume, now, out| volume.submit(now, Port::FIRST, request, &mut Cx::alone(out)));
     }
 
-    /// Refused or not; a refusal changes nothing.
+    /// Gives an order. A refused order must change nothing.
     fn order(&mut self, order: Order) {
         self.call(|volume, now, out| {
             volume.wake(now, &mut Cx::alone(out));
@@ -258,7 +258,7 @@ impl Storm {
         true
     }
 
-    /// The storm is over: whoever is not well is replaced.
+    /// Ends the random events and replaces all members not alive.
     fn mend(&mut self) {
         self.lost_percent = 0;
         while self.step() {}

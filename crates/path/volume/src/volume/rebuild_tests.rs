@@ -1,4 +1,4 @@
-//! Failures, restores and rebuilds of a volume, answer by answer.
+//! Failures, restores and rebuilds of a volume, completion by completion.
 
 use super::Volume;
 use super::rebuild::Units;
@@ -11,7 +11,7 @@ use fullstroke_contract::{
 use fullstroke_units::{Bytes, Lbn, Sectors, Time};
 use serde_json::json;
 
-/// A volume and its members' answers, by hand.
+/// A volume with member completions from the test.
 struct Bench {
     volume: Volume,
     now: Time,
@@ -32,7 +32,7 @@ impl Bench {
         }
     }
 
-    /// With several units of a rebuild under way.
+    /// Returns a bench with several rebuild units in flight.
     fn pipelined(name: &str, members: usize, sectors: u64) -> Bench {
         let mut bench = Bench::new(name, members, sectors);
         bench.volume.rebuilds.sizes.window = 3;
@@ -111,8 +111,8 @@ impl Bench {
         self.call(|volume, now, out| volume.wake(now, &mut Cx::alone(out)))
     }
 
-    /// Answers everything, and what follows from it, until only time can bring
-    /// more. Answers all of it, in order.
+    /// Completes all I/O, also resulting I/O, until only the passage of time can cause events.
+    /// Returns all effects, in order.
     fn run(&mut self, effects: Vec<Effect>) -> Vec<Effect> {
         let mut all = effects;
         let mut next = 0;
@@ -236,7 +236,7 @@ fn units_begin_no_faster_than_the_rate_and_no_later() {
             [],
             "to be woken early is harmless"
         );
-        // To be woken late does not move the units behind.
+        // A late wake-up does not delay the following units.
         effects = bench.wake(unit * SECOND + unit);
         effects = bench.run(effects);
     }
@@ -673,7 +673,7 @@ fn two_copies_of_a_third_are_written_from_one_read() {
     );
 }
 
-/// A raid6 whose member 0 is filled for some units when member 1 is restored.
+/// Returns a raid6: member 0 is filled for some units when member 1 is restored.
 fn one_ahead_by(units: u64, of: u64) -> (Bench, Vec<Effect>) {
     let mut bench = Bench::new("raid6", 5, of * UNIT);
     bench.fail(0);
@@ -743,7 +743,7 @@ fn of_two_that_are_filled_together_one_can_fail_again() {
         .map(|unit| rebuilt(0, unit * UNIT, 8 * UNIT))
         .collect();
     assert_eq!(signals(&effects), expected);
-    // What is written meanwhile does not count on what was planned for both.
+    // Writes in the meantime do not rely on the plan for both members.
     assert_eq!(
         (bench.state(0), bench.state(1)),
         (MemberState::Alive, MemberState::Failed)
@@ -862,7 +862,7 @@ fn a_member_volume_that_returns_is_taken_back_unless_others_were_written_without
         signals(&effects).last(),
         Some(&rebuilt(1, 4 * UNIT, 4 * UNIT))
     );
-    // What has no redundancy was not written without it.
+    // Without redundancy, a failed member misses no writes.
     let mut bench = Bench::new("raid0", 3, 4 * UNIT);
     assert_eq!(signals(&bench.hear(1, Signal::Failed)), [Signal::Failed]);
     let write = bench.submit(1, Operation::Write, Extent::new(0, 8));
@@ -880,7 +880,7 @@ fn what_a_member_refuses_after_its_failure_is_planned_anew() {
     for read in &reads {
         effects.extend(bench.finish(read, Status::Done));
     }
-    // The second phase reaches a volume that has failed, and refuses.
+    // The second phase reaches a member volume that has failed, and the member refuses.
     let writes: Vec<Effect> = effects.clone();
     assert_eq!(writes.len(), 2);
     let mut again = Vec::new();
@@ -983,7 +983,7 @@ fn units_that_end_out_of_order_count_in_order() {
         signals(&effects),
         [rebuilt(1, UNIT, 8 * UNIT), rebuilt(1, 2 * UNIT, 8 * UNIT)]
     );
-    // A write to what is being filled waits for it, and reaches the new member.
+    // A write to sectors that are being filled waits for the unit, and then reaches the new member.
     assert_eq!(
         bench.submit(1, Operation::Write, Extent::new(2 * UNIT, 8)),
         []

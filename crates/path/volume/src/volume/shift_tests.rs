@@ -1,4 +1,4 @@
-//! Shifts of a volume with gears, answer by answer.
+//! Shifts of a volume with gears, completion by completion.
 
 use super::Volume;
 use crate::bytes::build;
@@ -9,7 +9,7 @@ use fullstroke_contract::{
 use fullstroke_units::{Duration, Time};
 use serde_json::{Value, json};
 
-/// Six members, of which four work in the low gear. Half a second of service for each member I/O.
+/// Six members, four active in the low gear. Each member I/O has half a second of service.
 struct Bench {
     volume: Volume,
     now: Time,
@@ -58,7 +58,7 @@ impl Bench {
         all
     }
 
-    /// Until so many seconds have passed, with as many writes a second.
+    /// Lets `seconds` seconds pass, with `writes` writes per second.
     fn pass(&mut self, seconds: u64, writes: u64) -> Vec<Effect> {
         let mut all = Vec::new();
         for _ in 0..seconds {
@@ -100,7 +100,7 @@ impl Bench {
     }
 }
 
-/// The members to which this was issued.
+/// Returns the members with this operation.
 fn members(effects: &[Effect], operation: Operation) -> Vec<usize> {
     let of = |effect: &Effect| match effect {
         Effect::Issue { port, request } if request.operation == operation => Some(port.index()),

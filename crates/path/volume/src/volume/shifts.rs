@@ -1,16 +1,17 @@
-//! When an array with gears shifts, and what it does then.
+//! Shifts of an array with gears: conditions and procedure.
 //!
-//! - The utilisation of the working members, the share of the time in which they position and transfer,
-//!   is taken twelve times a window; its mean over the window decides. Copies do not count.
-//! - Below `down` the array shifts down, above `up` it shifts up, but not before it has been in its
-//!   gear for the least stay, nor down when the budget of stops is used up or a member is not alive.
-//! - A shift down copies stale rows and then stops the platters; a shift up starts them and copies home,
-//!   while the soft state goes on to serve. Copies are of the class `Idle`, one after the other, and no
-//!   faster than the rate.
-//! - A member that fails in the low gear of an array with redundancy makes it shift up at once: what is
-//!   lost is computed from the soft state that is left. Members are filled in the high gear alone.
-//!   An array without redundancy stays as it is.
-//! - A copy that fails is tried again after a second.
+//! - The utilisation of the working members is the share of the time in which they position and
+//!   transfer. A window has twelve samples. The mean over the window decides. Copies do not count.
+//! - The array shifts down if the mean is below `down`, and up if the mean is above `up`. A shift
+//!   needs the minimum time in the present gear. A shift down also needs all members alive and an
+//!   unused stop in the daily budget.
+//! - A shift down copies stale rows and then stops the platters. A shift up starts the platters and
+//!   copies the data home, while the soft state continues to serve. Copies have the class `Idle`,
+//!   run one after the other, and obey the rate limit.
+//! - If a member fails in the low gear of an array with redundancy, the array shifts up at once.
+//!   The lost data is computed from the remaining soft state. Members are filled only in the high
+//!   gear. An array without redundancy stays in its gear.
+//! - A failed copy is tried again after a second.
 
 use super::Volume;
 use super::flight::Purpose;
@@ -19,50 +20,51 @@ use fullstroke_contract::{Gear, Operation, Out, SHIFTS_KEPT, Signal, Status};
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
 
-/// Samples of utilisation in a window.
+/// Number of samples of the utilisation in a window.
 const SAMPLES: u64 = 12;
-/// How much of the transient members one copy moves: a unit of a rebuild under load.
+/// Length of one copy in sectors of the transient members: the same as a unit of a rebuild under
+/// load.
 const COPY: Sectors = Sectors(2048);
 const SECOND: Duration = Duration::from_nanos(1_000_000_000);
 const DAY: Duration = Duration::from_nanos(86_400_000_000_000);
 
-/// See the module.
+/// State of the shifts; see the module.
 #[derive(Debug)]
 pub(super) struct Shifts {
     rules: ShiftRules,
     gear: Gear,
-    /// Members that stop.
+    /// Number of transient members.
     transient: u32,
     members: u32,
-    /// Since when it is in its gear.
+    /// Time when the array entered its gear.
     since: Time,
-    /// Service of members since the last sample.
+    /// Total service time of the members since the last sample.
     busy: Duration,
     samples: VecDeque<f64>,
     next_sample: Time,
     copy: Copying,
-    /// When members were stopped in the last day.
+    /// Times of the stops in the last day.
     stops: VecDeque<Time>,
-    /// A member has failed in the low gear.
+    /// True if a member has failed in the low gear.
     must_rise: bool,
-    /// How often a gear was settled in.
+    /// Number of completed shifts.
     pub(super) settled: u64,
-    /// Requests in flight that were planned before the low gear: members stop when none is left, or they
-    /// would start again.
+    /// Number of requests in flight from before the low gear. Members stop when this number is 0;
+    /// otherwise a request would spin them up again.
     older: u32,
     counted: Counted,
-    /// When shifts began: the first [`SHIFTS_KEPT`].
+    /// Start times of the first [`SHIFTS_KEPT`] shifts.
     pub(super) begun: Vec<Time>,
 }
 
-/// The copies of a shift.
+/// State of the copies of a shift.
 #[derive(Clone, Copy, Debug)]
 enum Copying {
-    /// None: no shift is under way.
+    /// No shift is running.
     No,
-    /// The next may begin then.
+    /// The next copy may begin at this time.
     From(Time),
-    /// One is under way since.
+    /// A copy is in flight since this time.
     UnderWay(CopiedRows, Time),
 }
 
@@ -71,7 +73,7 @@ struct Counted {
     falls: u64,
     rises: u64,
     copied: Sectors,
-    /// Time in each gear that has been left, as [`Gear`] numbers them.
+    /// Time in each gear, without the present stay, indexed by [`Gear`].
     in_gear: [Duration; 4],
 }
 
@@ -97,13 +99,13 @@ impl Shifts {
         }
     }
 
-    /// A member has worked for so long.
+    /// Adds service time of a member.
     #[inline]
     pub(super) fn worked(&mut self, service: Duration) {
         self.busy += service;
     }
 
-    /// When there is something to do next.
+    /// Returns the time of the next event.
     #[inline]
     pub(super) fn next(&self) -> Time {
         let copy = match self.copy {
@@ -117,7 +119,7 @@ impl Shifts {
         }
     }
 
-    /// Takes the samples that are due. Answers the mean over a whole window.
+    /// Takes the due samples. Returns the mean if there are samples for a whole window.
     fn sample(&mut self, now: Time) -> Option<f64> {
         let step = step(self.rules);
         while self.next_sample <= now {
@@ -139,7 +141,7 @@ impl Shifts {
         whole.then(|| self.samples.iter().sum::<f64>() / SAMPLES as f64)
     }
 
-    /// Where the mean leads.
+    /// Returns the gear to shift to, if a shift is due.
     fn wants(&mut self, now: Time, mean: Option<f64>) -> Option<Gear> {
         if std::mem::take(&mut self.must_rise) && self.gear == Gear::Low {
             return Some(Gear::Rising);
@@ -197,7 +199,7 @@ impl Shifts {
         self.gear = gear;
     }
 
-    /// What was counted until `now`, by name.
+    /// Returns the counts until `now`, by name.
     pub(super) fn readings(&self, now: Time) -> [(&'static str, f64); 7] {
         let Counted {
             falls,
@@ -225,7 +227,7 @@ fn step(rules: ShiftRules) -> Duration {
 }
 
 impl Volume {
-    /// Does what is due by `now`.
+    /// Carries out the work due by `now`.
     #[cold]
     pub(super) fn shift_on(&mut self, now: Time, out: &mut Out) {
         let Some(shifts) = &mut self.shifts else {
@@ -254,8 +256,8 @@ impl Volume {
         }
     }
 
-    /// Members have stopped or started. Until they turn, the layout is in the low gear: no write waits for
-    /// a start.
+    /// Handles the end of a stop or start of members. The layout stays in the low gear until the
+    /// members are ready. No write has to wait for a start.
     pub(super) fn platters_ended(&mut self, at: Time, out: &mut Out) {
         let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {
             return;
@@ -266,7 +268,7 @@ impl Volume {
         }
     }
 
-    /// Begins the next copy if it is due; without stale rows the shift is over.
+    /// Begins the next copy if it is due. Without stale rows, the shift is complete.
     fn begin_copy(&mut self, now: Time, out: &mut Out) {
         let due = |shifts: &Shifts| matches!(shifts.copy, Copying::From(at) if at <= now);
         if !self.shifts.as_ref().is_some_and(due) {
@@ -298,7 +300,8 @@ impl Volume {
         }
     }
 
-    /// A request has ended that was planned when so many gears had been settled in.
+    /// Handles the completion of a request. `settled` is the number of completed shifts before the
+    /// request was planned.
     pub(super) fn ended_before_gear(&mut self, at: Time, settled: u64, out: &mut Out) {
         let Some(shifts) = &mut self.shifts else {
             return;
@@ -312,7 +315,7 @@ impl Volume {
         }
     }
 
-    /// When the next unit of a rebuild may begin: in the high gear.
+    /// Returns the time of the next unit of a rebuild. Rebuilds run only in the high gear.
     #[inline]
     pub(super) fn next_unit(&self) -> Time {
         match &self.shifts {
@@ -321,7 +324,7 @@ impl Volume {
         }
     }
 
-    /// The copy that was under way has ended.
+    /// Handles the end of a copy.
     pub(super) fn copy_ended(&mut self, at: Time, status: Status) {
         let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {
             return;
@@ -340,8 +343,8 @@ impl Volume {
         shifts.copy = Copying::From(at.max(begun + Duration::from_nanos(least as u64)));
     }
 
-    /// Stops or starts the members that stop in the low gear, those that have not failed. Answers
-    /// whether there are any.
+    /// Stops or starts the transient members, except failed ones. Returns false if all of them have
+    /// failed.
     fn platters(&mut self, now: Time, operation: Operation, out: &mut Out) -> bool {
         let Some(gears) = self.layout.gears() else {
             return false;
@@ -363,7 +366,7 @@ impl Volume {
         true
     }
 
-    /// A member's state has changed: a shift down is given up, the low gear is left.
+    /// Handles a change of a member's state: gives up a shift down, or leaves the low gear.
     pub(super) fn gears_changed(&mut self, out: &mut Out) {
         let survived = self.layout.failures_survived();
         let impaired = !self.layout.member_states().impaired().is_empty();

@@ -1,4 +1,4 @@
-//! The volume against members that answer after arbitrary times.
+//! Tests of the volume with members of arbitrary service times.
 
 use super::Volume;
 use crate::bytes::{Array, Buffers, Device, SECTOR, build, range, run_io};
@@ -13,10 +13,10 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// A member I/O on its way.
+/// A member I/O in flight.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    /// When its end is reported, which may be later than it ends.
+    /// Time when the completion is reported; may be later than the completion itself.
     reported: Time,
     member: usize,
     request: Request,
@@ -26,26 +26,26 @@ struct Pending {
 /// The bytes of a request.
 #[derive(Default)]
 struct Transfer {
-    /// As submitted; empty once the buffers are there.
+    /// Bytes as submitted; empty as soon as the buffers exist.
     bytes: Vec<u8>,
-    /// Known with the first member I/O.
+    /// Buffers; known with the first member I/O.
     buffers: Option<Buffers>,
-    /// Strands whose arithmetic is done.
+    /// Strands with completed arithmetic.
     stepped: Vec<bool>,
-    /// Of a read: where it begins, and what it finds if everything before it
-    /// is done and nothing after it.
+    /// For a read: its start, and the expected bytes if all earlier requests and no later request
+    /// had been carried out.
     read: Option<(u64, Vec<u8>)>,
 }
 
-/// A volume, its members' answers, and the bytes that move.
+/// A volume, its members, and the bytes in transfer.
 struct Rig {
     volume: Volume,
     members: Vec<Box<dyn Device>>,
     pending: Vec<Pending>,
     random: Random,
-    /// Data sectors in a row, if rows that a read rebuilds are to be checked.
+    /// Number of data sectors in a row, if reads with a rebuild of data are to be checked.
     row_sectors: Option<u64>,
-    /// By origin.
+    /// Transfers by origin.
     transfers: BTreeMap<u64, Transfer>,
     done: Vec<Completion>,
 }
@@ -63,7 +63,7 @@ impl Rig {
         }
     }
 
-    /// `bytes` is what is written, or what a read should find.
+    /// Submits a request. `bytes` is the data of a write or the expected data of a read.
     fn submit(&mut self, now: Time, request: Request, bytes: Vec<u8>) {
         let mut out = Out::new();
         let read =
@@ -81,7 +81,7 @@ impl Rig {
         self.take(now, &mut out);
     }
 
-    /// Delivers the report that is next in time.
+    /// Delivers the next completion in time.
     fn step(&mut self) {
         let next = (0..self.pending.len())
             .min_by_key(|&at| self.pending[at].reported)
@@ -103,8 +103,8 @@ impl Rig {
         }
     }
 
-    /// A read that rebuilds lost data has its rows to itself: it finds there
-    /// what was written before it was submitted, and nothing newer.
+    /// Checks a read of lost data. Such a read has exclusive rows. It must find all data written
+    /// before its submission, and nothing newer.
     fn check_rebuilt_rows(&mut self, last: &Pending) {
         let (plan, _) = self.volume.plan_of(last.request.id).unwrap();
         let Some(transfer) = self.transfers.remove(&last.request.origin) else {
@@ -180,7 +180,7 @@ impl Rig {
         });
     }
 
-    /// Rows that are being written, with the request that does it.
+    /// Returns the rows of running writes, each with its request.
     fn rows_in_use(&self) -> Vec<(Rows, u64)> {
         let mut rows: Vec<(Rows, u64)> = Vec::new();
         for pending in &self.pending {
@@ -224,7 +224,7 @@ fn request(number: u64, operation: Operation, extent: Extent) -> Request {
     }
 }
 
-/// Everything written in order of submission, on plain memory.
+/// Carries out the writes and discards in order of submission on plain memory.
 fn replay_plainly(plain: &mut [u8], ask: &Ask, extent: Extent, discarded: Extent) {
     match ask.operation {
         Operation::Write => {
@@ -238,8 +238,8 @@ fn replay_plainly(plain: &mut [u8], ask: &Ask, extent: Extent, discarded: Extent
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Writes that overlap in time and space end as if they had been made one
-    /// after the other, in order of submission, parity included.
+    /// Overlapping writes give the same result as serial writes in order of submission. The same
+    /// holds for the parity.
     #[test]
     fn concurrent_requests_keep_rows_consistent_and_their_parts_add_up(
         case in cases().prop_filter("rows with parity", |case| case.parity_rows().is_some()),
@@ -309,7 +309,7 @@ proptest! {
     }
 }
 
-/// A raid5 of four members with chunks of 128 sectors, and its answers by hand.
+/// A raid5 of four members with chunks of 128 sectors, and completions from the test.
 struct Bench {
     volume: Volume,
     out: Out,
@@ -324,7 +324,7 @@ impl Bench {
         }
     }
 
-    /// `bytes` is what is written, or what a read should find.
+    /// Submits a request. `bytes` is the data of a write or the expected data of a read.
     fn submit(&mut self, now: u64, request: Request) -> Vec<Effect> {
         self.volume.submit(
             Time::from_nanos(now),
@@ -335,8 +335,7 @@ impl Bench {
         self.out.drain().collect()
     }
 
-    /// The issued `effect` ends at `finished` with `status`, having spent all
-    /// its time seeking.
+    /// Completes the issued `effect` at `finished` with `status`. All of its time counts as seek.
     fn finish(
         &mut self,
         effect: &Effect,
@@ -516,9 +515,9 @@ fn a_flush_and_a_discard_of_rows_reach_all_members() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// A scrub that goes through addresses of members meets each sector that the layout uses of
-    /// each, copies and parity as well, once: but for those of a member that has failed, and of
-    /// one that is being filled what is not filled yet.
+    /// A scrub through addresses of members reads each used sector of each member exactly once,
+    /// copies and parity included. Exceptions are the sectors of a failed member and the unfilled
+    /// sectors of a member under rebuild.
     #[test]
     fn reads_of_members_meet_each_used_sector_of_each_member_once(
         case in cases(),
@@ -553,7 +552,7 @@ proptest! {
             for (at, &times) in met.iter().enumerate() {
                 let there = whole || filled.is_some_and(|done| (at as u64) < done);
                 prop_assert!(times <= 1, "member {member}, sector {at}: {times}");
-                // What reaches beyond what is filled is left out whole.
+                // A read that reaches beyond the filled part is left out as a whole.
                 prop_assert!(if whole { times == 1 } else { there || times == 0 }, "member {member}, sector {at}");
             }
         }

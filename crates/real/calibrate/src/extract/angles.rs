@@ -1,121 +1,119 @@
 //! The revolution, and the angle of any sector.
 //!
-//! A read ends a fixed time after its sector has passed under the head, however
-//! long the arm took before. So the instant of completion modulo the revolution
-//! *is* the sector's angle, but for a constant (Worthington et al. 1995; Wong
-//! 2019). Reads that a buffer answers tell nothing: they are known by their
-//! haste, and repeated when enough other reads have emptied it.
+//! A read ends a fixed time after its sector has passed under the head. The duration of the seek
+//! before does not matter. So the instant of completion modulo the revolution *is* the sector's
+//! angle, except for a constant (Worthington et al. 1995; Wong 2019). A read from the buffer tells
+//! nothing about the angle. Such a read is recognised by its short response time. The read is
+//! repeated after enough other reads have emptied the buffer.
 
 use crate::extract::ExtractError;
 use crate::extract::machine::Probe;
 use fullstroke_units::{Duration, Random, Seed};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Reads that come back sooner were not waited for by a platter, if all of one
-/// address do: faster than the fastest disk.
+/// Response time in ns below which no platter was waited for, if all reads of one address are so
+/// short. The value lies below the shortest revolution in `REVOLUTION_NS`.
 pub(crate) const HASTE_NS: u64 = 2_500_000;
 
-/// The fastest and the slowest disk: 20,000 and 3,000 rpm.
+/// Revolution of the fastest and the slowest disk, in ns: 20,000 and 3,000 rpm.
 const REVOLUTION_NS: (f64, f64) = (3.0e6, 20.0e6);
 
-/// Reads of other addresses at most, to get one out of the buffer.
+/// Largest number of reads elsewhere to push one address out of the buffer.
 const EVICTIONS_MAX: u64 = 8192;
 
-/// Sectors of a long read; it takes as long as a few short ones, and is worth it if
-/// it saves so many times as many.
+/// Length of a long read in sectors. One long read takes as long as a few short reads. So long
+/// reads empty the buffer only if `LONG_WORTH` times fewer of them suffice.
 const LONG_READ: u64 = 8192;
 const LONG_WORTH: u64 = 8;
 
-/// Pairs of reads from which it is told whether a buffer answers the second.
+/// Number of pairs of reads in the test if a buffer answers the second read.
 const HIT_READS: u32 = 16;
 
-/// The same from which it is told whether it has forgotten the first.
+/// Number of pairs of reads in the test if the buffer has forgotten the first read.
 const FORGOTTEN_READS: u32 = 6;
 
-/// Gaps between two reads of one address, from which the revolution is first
-/// guessed.
+/// Number of gaps between two reads of one address, from which the revolution is first guessed.
 const GAPS: usize = 41;
 
-/// Lengths that are tried for it.
+/// Number of revolutions tried in the first guess.
 const GUESSES: usize = 40_000;
 
-/// By how much of a revolution a gap is off that says nothing.
+/// Largest misfit of a gap, in revolutions. A gap with this misfit tells nothing.
 const SPOILT: f64 = 0.05;
 
-/// Doublings of the gap between two reads of one address: the last is some ten
+/// Number of doublings of the gap between two reads of one address. The last gap is about ten
 /// seconds.
 const DOUBLINGS: u32 = 10;
 
-/// Reads of one descent that may be noticed late, by more than a tenth of a
-/// revolution.
+/// Number of reads of one descent that may be noticed late by more than a tenth of a revolution.
 const LATE_MAX: u32 = 4;
 
-/// Reads of one address at the end, from which the noise is told.
+/// Number of reads of one address at the end, from which the noise is computed.
 const NOISE_READS: usize = 16;
 
-/// The same where single reads are noticed late: of 16, one in several tells half of
-/// the noise.
+/// Number of reads for the noise where single reads are noticed late. With 16 reads, one
+/// measurement in several would show only half of the noise.
 const LATE_NOISE_READS: usize = 128;
 
-/// Standard errors of the mean by which angles of one address may go on turning.
+/// Largest drift of the angle of one address, in standard errors of the mean.
 const DRIFT_ERRORS: f64 = 4.0;
 
-/// Reads of one descent, and descents at most.
+/// Number of reads of one descent, and largest number of descents.
 const DESCENT_READS: u64 = 3 + DOUBLINGS as u64 + NOISE_READS as u64;
 const DESCENTS: u32 = 12;
 
-/// Noise, as a part of a revolution, above which no angle is trusted: a fifth of
-/// the smallest change that counts.
+/// Largest noise at which angles are trusted, in revolutions. The value is a fifth of the smallest
+/// change that counts (`OFF_LINE`).
 pub const NOISE_MAX: f64 = 0.004;
 
-/// Sectors of a track without addresses that are taken for holes in it.
+/// Limit of the length of a hole in a track, in sectors without addresses.
 pub(crate) const HOLES: f64 = 16.0;
 
-/// Standard deviations of noise that an angle may be off.
+/// Tolerance of an angle, in standard deviations of the noise.
 const NOISE_WIDE: f64 = 7.0;
 
-/// Noise below which a single read tells an angle.
+/// Noise, in revolutions, below which a single read is enough for an angle.
 const QUIET: f64 = 0.000_02;
 
-/// Reads of one sector at least, where they are often noticed late, and at most.
+/// Least and largest number of reads of one sector, where reads are often noticed late.
 const AGREE_READS_MIN: usize = 4;
 const AGREE_READS_MAX: usize = 32;
 
-/// Angles that are remembered.
+/// Number of remembered angles.
 const RECENT: usize = 4096;
 
-/// Of so many reads one may be late by more than half a revolution.
+/// One of this many reads may be late by more than half a revolution and so look early.
 const LATE_AS_EARLY: usize = 6;
 
-/// Reads from which one is taken that is neither early nor late.
+/// Number of reads for a median.
 const MIDDLE_READS: usize = 5;
 
-/// Descents that may be too noisy, before noise is reckoned with.
+/// Number of noisy descents before the measurement changes to the method for noisy hosts.
 const NOISY_DESCENTS: u32 = 2;
 
-/// What was found about rotation.
+/// Result of the measurement of the rotation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Rotation {
-    /// One revolution.
+    /// One revolution, in ns.
     pub revolution_ns: f64,
-    /// Standard deviation of the angle of one sector, in revolutions, but for single
-    /// reads that were noticed late.
+    /// Standard deviation of the angle of one sector, in revolutions. Single reads that were
+    /// noticed late do not count.
     pub noise: f64,
-    /// A single read is noticed so late, so often, that an angle is where two reads
-    /// agree.
+    /// True if single reads are noticed late so often that an angle needs two reads that agree.
     pub late: bool,
-    /// Reads of other addresses that empty the buffer of one; 0 without one.
+    /// Number of reads elsewhere that push one address out of the buffer; 0 without a buffer.
     pub evictions: u64,
-    /// The same with long reads, where a few of them do.
+    /// Number of long reads elsewhere with the same effect; `None` unless a few long reads are
+    /// enough.
     pub long_evictions: Option<u64>,
-    /// What the buffer answers takes no longer; 0 without one.
+    /// Longest response time of a read from the buffer, in ns; 0 without a buffer.
     pub hit_ns: u64,
-    /// It holds what lies before a sector that was read, too.
+    /// True if the buffer also holds the sectors before a sector that was read.
     pub whole_tracks: bool,
 }
 
 impl Rotation {
-    /// Revolutions a minute.
+    /// Returns the revolutions per minute.
     pub fn rpm(&self) -> f64 {
         assert!(
             self.revolution_ns > 0.0,
@@ -125,33 +123,33 @@ impl Rotation {
         60e9 / self.revolution_ns
     }
 
-    /// Whether angles are so exact that none need be read twice.
+    /// Returns true if angles are so exact that no read need be repeated.
     pub fn is_quiet(&self) -> bool {
         self.noise < QUIET
     }
 }
 
-/// How reads of ever lower neighbours went.
+/// Outcome of the reads of ever lower neighbours.
 enum Descent {
     Measured,
-    /// On one track, but noticed too irregularly.
+    /// The sectors lie on one track, but the completions are too irregular.
     Noisy,
-    /// Not on one track, or too many were noticed late.
+    /// The sectors do not lie on one track, or too many reads were noticed late.
     Broken,
 }
 
-/// Reads angles.
+/// Measures the angles of sectors.
 #[derive(Debug)]
 pub struct Angles {
     probe: Probe,
     random: Random,
     rotation: Rotation,
-    /// Reads that the buffer answered.
+    /// Number of reads answered by the buffer.
     hits: u64,
     recent: Recent,
 }
 
-/// The angles of sectors that were read lately: read again, the buffer would answer.
+/// Angles of recently read sectors. The buffer would answer a second read of these sectors.
 #[derive(Debug, Default)]
 struct Recent {
     order: VecDeque<u64>,
@@ -176,13 +174,14 @@ impl Recent {
     }
 }
 
-/// What is left of `angle` within half a revolution either way.
+/// Returns `angle` modulo 1, between half a revolution back and half a revolution ahead.
 pub fn nearest(angle: f64) -> f64 {
     angle - angle.round()
 }
 
-/// Whether a sector so far off a track's line is on it, if each turns by `width` and noise
-/// by `rough`: holes put it ahead by a few whole sectors.
+/// Returns true if a sector lies on a track's line although its angle is `off` the line. `width` is
+/// the angle of one sector; `rough` is the tolerance for noise. Holes put the sector ahead by a few
+/// whole sectors.
 pub(crate) fn is_on_line(off: f64, width: f64, rough: f64) -> bool {
     let holes = (off / width).round();
     let whole = (off - holes * width).abs() < rough.max(width / 10.0);
@@ -193,7 +192,7 @@ impl Angles {
     /// Measures the revolution.
     ///
     /// # Errors
-    /// If reads do not wait for a platter, or too irregularly.
+    /// If reads do not wait for a platter, or if completions are too irregular.
     pub async fn measure(probe: Probe, seed: Seed) -> Result<Angles, ExtractError> {
         let mut angles = Angles {
             probe,
@@ -210,6 +209,7 @@ impl Angles {
                 + angles
                     .random
                     .below(angles.capacity().saturating_sub(DESCENT_READS).max(1));
+            // A buffer of whole tracks would answer each lower neighbour, so a descent cannot work.
             if angles.rotation.whole_tracks || noisy == NOISY_DESCENTS {
                 break;
             }
@@ -226,8 +226,8 @@ impl Angles {
         Ok(angles)
     }
 
-    /// Measures the revolution by reads of ever lower neighbours, which no buffer
-    /// has read ahead: each comes a sector less than whole revolutions later.
+    /// Measures the revolution by reads of ever lower neighbours, because no buffer has read these
+    /// ahead. Each read completes one sector less than whole revolutions after the read before.
     async fn descend(&mut self, lbn: u64) -> Result<Descent, ExtractError> {
         let first = self.completion(lbn).await?;
         let once = self.completion(lbn - 1).await? - first;
@@ -284,33 +284,33 @@ impl Angles {
         })
     }
 
-    /// What was measured.
+    /// Returns the result of the measurement.
     pub fn rotation(&self) -> Rotation {
         self.rotation
     }
 
-    /// By how much noise may put an angle off.
+    /// Returns the largest error of an angle from noise, in revolutions.
     pub(crate) fn rough(&self) -> f64 {
         NOISE_WIDE * self.rotation.noise
     }
 
-    /// By how much an angle may be off that is where it is expected, if each sector turns by
-    /// `width`.
+    /// Returns the tolerance for the angle of a sector at its expected place. `width` is the angle
+    /// of one sector.
     pub(crate) fn within(&self, width: f64) -> f64 {
         self.rough().max(width / 3.0)
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn probe(&self) -> &Probe {
         &self.probe
     }
 
-    /// Chance, for choosing addresses.
+    /// Returns the random numbers for the choice of addresses.
     pub fn random(&mut self) -> &mut Random {
         &mut self.random
     }
 
-    /// Reads that the buffer answered and that were repeated.
+    /// Returns the number of reads answered by the buffer and repeated.
     pub fn hits(&self) -> u64 {
         self.hits
     }
@@ -319,12 +319,14 @@ impl Angles {
         self.probe.capacity().0
     }
 
-    /// The angle at which `lbn` ends, in revolutions modulo 1. Where reads are often
-    /// noticed late, it is the earliest of several with which another agrees: lateness
-    /// is never the same twice, and a platter always is.
+    /// Returns the angle at which `lbn` ends, in revolutions modulo 1.
+    ///
+    /// Where reads are often noticed late, several reads are compared. The result is the earliest
+    /// angle that another read confirms. Two reads are never late by the same time, but the platter
+    /// always turns in the same time.
     ///
     /// # Errors
-    /// If the read fails, the buffer cannot be emptied, or no two agree.
+    /// If the read fails, the buffer cannot be emptied, or no two reads agree.
     pub async fn of(&mut self, lbn: u64) -> Result<f64, ExtractError> {
         let first = self.of_one(lbn).await?;
         if !self.rotation.late {
@@ -342,7 +344,7 @@ impl Angles {
         Err(self.irregular(spread(&mut seen).1))
     }
 
-    /// The angle of a read of `lbn` from the medium as it is noticed, late or not.
+    /// Returns the angle of one read of `lbn` from the medium, late or not.
     ///
     /// # Errors
     /// As [`Angles::completion`].
@@ -350,15 +352,15 @@ impl Angles {
         Ok((self.completion(lbn).await? / self.rotation.revolution_ns).fract())
     }
 
-    /// The angle of one read.
+    /// Returns the angle of one read.
     async fn of_one(&mut self, lbn: u64) -> Result<f64, ExtractError> {
         let angle = self.single(lbn).await?;
         self.recent.learn(lbn, angle);
         Ok(angle)
     }
 
-    /// The same, where it is expected to be `expected`: a hasty read whose angle is
-    /// that came from the medium by luck, and need not be repeated.
+    /// Returns the angle of `lbn`, which is expected to be `expected`. If a short read has the
+    /// expected angle, the data came from the medium by luck. Such a read is not repeated.
     ///
     /// # Errors
     /// As [`Angles::of`].
@@ -372,7 +374,7 @@ impl Angles {
             && self.rotation.is_quiet()
             && nearest(angle - expected).abs() < within
         {
-            // Known, and it would come from the buffer.
+            // The angle is known, and the buffer would answer the read.
             return Ok(angle);
         }
         let answer = self.probe.read(lbn, 1).await?;
@@ -394,7 +396,7 @@ impl Angles {
         self.of(lbn).await
     }
 
-    /// When a read of `lbn` from the medium completed, in ns.
+    /// Returns the time of completion of a read of `lbn` from the medium, in ns.
     ///
     /// # Errors
     /// As [`Angles::of`].
@@ -423,7 +425,7 @@ impl Angles {
         ExtractError::cannot_tell("the revolution", saw)
     }
 
-    /// Lets the buffer forget what it holds.
+    /// Empties the buffer by reads elsewhere.
     ///
     /// # Errors
     /// If a read fails.
@@ -434,7 +436,7 @@ impl Angles {
         }
     }
 
-    /// Reads elsewhere, so that the buffer forgets.
+    /// Reads `sectors` each at `reads` random addresses, so that the buffer forgets older data.
     async fn evict(&mut self, reads: u64, sectors: u64) -> Result<(), ExtractError> {
         for _ in 0..reads {
             let lbn = self.random.below(self.capacity() - sectors + 1);
@@ -443,15 +445,14 @@ impl Angles {
         Ok(())
     }
 
-    /// Whether a buffer answers what was just read, or what lies behind it, and how
-    /// many other reads make it forget. A ring may have dropped what was delivered
-    /// and hold what was read ahead.
+    /// Finds out if a buffer answers reads at or near a sector that was just read. Then finds out
+    /// the number of other reads that make the buffer forget. A ring buffer may have dropped the
+    /// delivered data and hold the data read ahead.
     async fn learn_buffer(&mut self) -> Result<(), ExtractError> {
         let mut stride = None;
         for candidate in [-8i64, 0, 1, 8] {
             if let Some(slowest) = self.answers_at(candidate).await? {
-                // A little above what was seen: what is repeated in vain costs
-                // little.
+                // A little above the slowest answer, because a read repeated in vain costs little.
                 let hit_ns = (slowest + slowest / 4 + 5_000).min(HASTE_NS);
                 self.rotation.hit_ns = self.rotation.hit_ns.max(hit_ns);
                 self.rotation.whole_tracks |= candidate < 0;
@@ -472,7 +473,8 @@ impl Angles {
         Ok(())
     }
 
-    /// How many reads of so many sectors make the buffer forget, if `most` do.
+    /// Returns the number of reads of `sectors` each that make the buffer forget, as a power of
+    /// two; `None` if that takes more than `most` reads.
     async fn needed(
         &mut self,
         sectors: u64,
@@ -489,8 +491,9 @@ impl Angles {
         Ok(Some(reads))
     }
 
-    /// How long the buffer takes for what lies `stride` behind what was read, if it
-    /// answers that: all such reads are hasty, whenever they come.
+    /// Returns the slowest response of the buffer in ns to reads `stride` behind a sector just
+    /// read. Returns `None` if more than one of the reads is slow, because the buffer's answers are
+    /// short at any angle of the platter.
     async fn answers_at(&mut self, stride: i64) -> Result<Option<u64>, ExtractError> {
         let (mut slowest, mut slow) = (0, 0);
         for _ in 0..HIT_READS {
@@ -507,8 +510,8 @@ impl Angles {
         Ok(Some(slowest))
     }
 
-    /// The response to a read `stride` behind another, with `between` reads
-    /// of `sectors` elsewhere between them.
+    /// Returns the response time in ns of a read `stride` behind another read. Between the two lie
+    /// `between` reads of `sectors` elsewhere.
     async fn read_behind(
         &mut self,
         stride: i64,
@@ -542,12 +545,11 @@ impl Angles {
             let response_ns = self.read_behind(stride, reads, sectors).await?;
             hasty += u32::from(response_ns <= self.rotation.hit_ns);
         }
-        // Some are by chance: the sector came by at once.
+        // Some reads are short by chance, because the sector came by at once.
         Ok(hasty < FORGOTTEN_READS / 2)
     }
 
-    /// A revolution of which all gaps between reads of one address are multiples:
-    /// the longest.
+    /// Returns the longest revolution of which all gaps between reads of one address are multiples.
     async fn guess(&mut self, lbn: u64) -> Result<f64, ExtractError> {
         let mut last = self.again(lbn, 0.0).await?;
         let mut gaps = [0.0; GAPS];
@@ -560,7 +562,8 @@ impl Angles {
         let (low, high) = REVOLUTION_NS;
         let candidates =
             (0..=GUESSES).map(|step| low * (high / low).powf(step as f64 / GUESSES as f64));
-        // A host that is busy now and then spoils some gaps; how much does not count.
+        // A host that is busy now and then spoils some gaps. The size of such an error does not
+        // count.
         let misfit = |revolution: f64| {
             let squares = gaps.map(|gap| nearest(gap / revolution).abs().min(SPOILT).powi(2));
             squares.iter().sum::<f64>() / GAPS as f64
@@ -571,7 +574,8 @@ impl Angles {
         let least =
             |scored: &[(f64, f64)]| scored.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0));
         let (best, _) = least(&scored).unwrap_or((SPOILT, low));
-        // Halves and thirds of it fit as well; of twice as much half the gaps are multiples.
+        // Halves and thirds of the revolution fit as well. With twice the revolution, only half of
+        // the gaps are multiples.
         let fits = |misfit: f64| misfit < (1.2 * best).max(SPOILT.powi(2) / 8.0);
         match scored.iter().rposition(|&(misfit, _)| fits(misfit)) {
             Some(longest) if best < SPOILT.powi(2) / 2.0 => {
@@ -604,7 +608,7 @@ impl Angles {
         self.completion(lbn).await
     }
 
-    /// Reads of one address ever further apart, and the noise.
+    /// Refines the revolution by reads of one address ever further apart, and measures the noise.
     async fn refine(&mut self, lbn: u64) -> Result<(), ExtractError> {
         let guess = self.rotation.revolution_ns;
         self.draw_apart(lbn).await?;
@@ -622,7 +626,8 @@ impl Angles {
             steps.push(nearest(angle - last));
             last = angle;
         }
-        // Of differences, which drift with the revolution's error does not widen.
+        // The noise of differences, because a drift from the error of the revolution does not widen
+        // them.
         let turned: f64 = steps.iter().sum();
         let (_, noise) = spread(&mut steps);
         self.rotation.noise = noise / f64::sqrt(2.0);
@@ -630,7 +635,7 @@ impl Angles {
             return Err(self.irregular(self.rotation.noise));
         }
         if turned.abs() > DRIFT_ERRORS * noise {
-            // A doubling was taken for one revolution more or less.
+            // At one doubling of the gap, one revolution too many or too few was counted.
             let saw = format!(
                 "with a revolution of {:.6} ms, one address goes on turning, by {:.1} % of it over {LATE_NOISE_READS} \
                  reads; a busy host",
@@ -642,7 +647,7 @@ impl Angles {
         Ok(())
     }
 
-    /// The same, once.
+    /// Refines the revolution and measures the noise once.
     async fn draw_apart(&mut self, lbn: u64) -> Result<(), ExtractError> {
         let first = self.middle(lbn, 0.0).await?;
         for doubling in 0..DOUBLINGS {
@@ -662,21 +667,21 @@ impl Angles {
         Ok(())
     }
 
-    /// Corrects the revolution by one more read of an address that was read at
-    /// `first`, and says by how much of a revolution it was off.
+    /// Corrects the revolution by one more read of an address that was read at `first`. Returns the
+    /// error before the correction, in revolutions.
     async fn settle(&mut self, first: f64, lbn: u64, pause: f64) -> Result<f64, ExtractError> {
         let since = self.middle(lbn, pause).await? - first;
         let revolutions = since / self.rotation.revolution_ns;
         let off = nearest(revolutions);
-        // One that was noticed late is not believed.
+        // A read that was noticed late must not correct the revolution.
         if revolutions >= 1.0 && off.abs() < 0.1 {
             self.rotation.revolution_ns = since / revolutions.round();
         }
         Ok(off)
     }
 
-    /// When a read of `lbn` completed, `pause_ns` later; where reads are often noticed
-    /// late, the one of a few that is neither early nor late.
+    /// Returns the time of completion of a read of `lbn`, `pause_ns` later. Where reads are often
+    /// noticed late, the result is the median of a few reads, which is neither early nor late.
     async fn middle(&mut self, lbn: u64, pause_ns: f64) -> Result<f64, ExtractError> {
         let first = self.again(lbn, pause_ns).await?;
         if !self.rotation.late {
@@ -694,8 +699,8 @@ impl Angles {
     }
 }
 
-/// The earliest of angles, if another is behind it by no more than noise. A few may
-/// be so late that they look early.
+/// Returns the earliest angle that another angle follows within the noise. A few reads may be so
+/// late that they look early.
 fn earliest_agreed(angles: &[f64]) -> Option<f64> {
     let after = |angle: f64| angles.iter().map(move |other| nearest(*other - angle));
     let earliest = angles.iter().copied().filter(|&angle| {
@@ -706,10 +711,10 @@ fn earliest_agreed(angles: &[f64]) -> Option<f64> {
     earliest.max_by_key(|&angle| after(angle).filter(|&after| after > 0.0).count())
 }
 
-/// The median of angles, and a standard deviation from the median of their distances
-/// to it: a host that is busy for a moment moves neither.
+/// Returns the median of angles and a standard deviation. The deviation is computed from the median
+/// of the distances to the median, because a host that is busy for a moment moves neither.
 fn spread(angles: &mut [f64]) -> (f64, f64) {
-    /// Of normal errors, half lie nearer than 1 / 1.4826 standard deviations.
+    /// Half of all normal errors lie nearer than 1 / 1.4826 standard deviations.
     const DEVIATION: f64 = 1.4826;
     let median = |angles: &mut [f64]| {
         angles.sort_by(f64::total_cmp);

@@ -1,32 +1,34 @@
-//! How many arms share the addresses, each an equal part of them.
+//! The number of arms that share the addresses in equal parts.
 //!
-//! A drive of several actuators gives each its own range of addresses (concurrent
-//! positioning ranges, ACS-5 and SBC-4). A read far away moves the arm that is asked
-//! for it, and no other: who comes back to where it was then finds it as it left it.
+//! A drive of several actuators gives each actuator its own range of addresses (concurrent
+//! positioning ranges, ACS-5 and SBC-4). A read far away moves only the arm of its own range. So a
+//! read back at the first address finds the first arm where that arm was, if the far address
+//! belongs to another arm.
 
 use crate::extract::ExtractError;
 use crate::extract::angles::Angles;
 use fullstroke_units::{Random, Seed};
 use std::ops::Range;
 
-/// Arms that are looked for, at most.
+/// Largest number of arms tried by the search.
 const ARMS_MAX: u64 = 8;
 
-/// Returns of which the shortest counts, and those tried for as many that no buffer
-/// answers.
+/// Number of returns of which the shortest counts. `RETURNS_TRIED` is the number of attempts,
+/// because a return that the buffer answers does not count.
 const RETURNS: u32 = 48;
 const RETURNS_TRIED: u32 = 4 * RETURNS;
 
-/// Parts of the addresses: among one of the first is home; those of the second lie close
-/// to a border.
+/// Fractions of the addresses. Home is the first of `HOME` parts. Reads close to a border lie
+/// within one of `BORDER` parts.
 const HOME: u64 = 512;
 const BORDER: u64 = 4096;
 
-/// Arms that have an equal, contiguous part of the addresses each; `None` where way
-/// and return take too little to tell, and of one arm must be thought.
+/// Returns the number of arms that each have an equal, contiguous part of the addresses. Returns
+/// `None` if the way to a far address and back takes too little time to tell. The caller must then
+/// assume one arm.
 ///
 /// # Errors
-/// If a read fails, or several arms have parts that are not equal.
+/// If a read fails, or several arms have unequal parts.
 pub async fn arms(angles: &Angles, seed: Seed) -> Result<Option<u32>, ExtractError> {
     let capacity = angles.probe().capacity().0;
     let mut returns = Returns {
@@ -35,7 +37,7 @@ pub async fn arms(angles: &Angles, seed: Seed) -> Result<Option<u32>, ExtractErr
         home: 0..(capacity / HOME).max(1),
     };
     let border = (capacity / BORDER).max(1);
-    // On an arm's own part, were there as many as are looked for.
+    // This address belongs to the first arm even if the drive has `ARMS_MAX` arms.
     let own = capacity / (ARMS_MAX + 2);
     let stays = returns.least_ns(returns.home.clone()).await?;
     let goes = returns.least_ns(own..own + border).await?;
@@ -69,12 +71,12 @@ pub async fn arms(angles: &Angles, seed: Seed) -> Result<Option<u32>, ExtractErr
     ))
 }
 
-/// What the first of `arms` has of `capacity` addresses; unless told, of one.
+/// Returns the number of addresses of the first of `arms` arms; `None` counts as one arm.
 pub(crate) fn share(capacity: u64, arms: Option<u32>) -> u64 {
     capacity / u64::from(arms.unwrap_or(1))
 }
 
-/// From home to elsewhere, and back.
+/// Reads at home, elsewhere, and at home again.
 struct Returns<'a> {
     angles: &'a Angles,
     random: Random,
@@ -82,8 +84,8 @@ struct Returns<'a> {
 }
 
 impl Returns<'_> {
-    /// The shortest time of the read at home after one among `away`, in ns; `None` if the
-    /// buffer answers too many.
+    /// Returns the shortest time in ns of a read at home after a read in `away`. Returns `None` if
+    /// the buffer answers too many reads.
     async fn least_ns(&mut self, away: Range<u64>) -> Result<Option<u64>, ExtractError> {
         let hit_ns = self.angles.rotation().hit_ns;
         let mut least = u64::MAX;

@@ -1,4 +1,4 @@
-//! Any device or file that can be read, under the real clock.
+//! Any readable device or file, under the real clock.
 
 use crate::extract::ExtractError;
 use crate::extract::machine::{Answer, Device, Place};
@@ -20,20 +20,20 @@ pub struct BlockDevice {
     began: Instant,
     buffer: Aligned,
     translator: Option<Box<dyn Transport>>,
-    /// Keeps others out of what is written.
+    /// Exclusive claim on the device while the extraction writes.
     _claim: Option<Claim>,
 }
 
 impl BlockDevice {
-    /// Opens it for reading, past the page cache.
+    /// Opens a device or file for reading, past the page cache.
     ///
     /// # Errors
-    /// As the system's; a file system that knows no `O_DIRECT` refuses.
+    /// An error of the operating system. A file system without `O_DIRECT` refuses.
     pub fn open(path: &Path) -> io::Result<BlockDevice> {
         BlockDevice::open_with(path, false)
     }
 
-    /// Opens it so that it can also be written: what stands there, and nothing else.
+    /// Opens a device or file for reading and writing. Writes only repeat the data that were read.
     ///
     /// # Errors
     /// As for [`BlockDevice::open`].
@@ -41,8 +41,8 @@ impl BlockDevice {
         BlockDevice::open_with(path, true)
     }
 
-    /// The same as a SCSI disk of 512-byte blocks, which translates addresses when
-    /// `transport` asks it.
+    /// Returns the device as a SCSI disk of 512-byte blocks. `transport` carries the commands for
+    /// address translation.
     #[must_use]
     pub fn translated_by(self, transport: Box<dyn Transport>) -> BlockDevice {
         BlockDevice {
@@ -83,7 +83,7 @@ fn since(began: Instant) -> Time {
     Time::from_nanos(began.elapsed().as_nanos() as u64)
 }
 
-/// Reads, and says when.
+/// Reads `extent` and returns the times of issue and completion since `began`.
 fn read_at(
     file: &File,
     extent: Extent,
@@ -116,8 +116,8 @@ impl Device for BlockDevice {
         read_at(&self.file, extent, &mut self.buffer, self.began)
     }
 
-    /// One thread for each read; the gate opens when all are there, so that the
-    /// order in which they are issued is the system's.
+    /// Reads each extent in a thread of its own. The barrier opens when all threads are ready, so
+    /// that the system chooses the order of issue.
     fn burst(&mut self, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {
         let (file, began) = (&self.file, self.began);
         let gate = Barrier::new(extents.len());
@@ -128,6 +128,7 @@ impl Device for BlockDevice {
                     let gate = &gate;
                     scope.spawn(move || {
                         let mut buffer = Aligned::default();
+                        // Allocated before the barrier, so that no allocation delays the read.
                         buffer.of(extent.sectors.bytes().0 as usize);
                         gate.wait();
                         read_at(file, extent, &mut buffer, began)
@@ -194,8 +195,8 @@ mod tests {
     use std::io::Write as _;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// Answers as a disk of two tracks a cylinder, 7 sectors and 5, would: page 40h
-    /// laid out by the manuals' tables.
+    /// Answers like a disk with two tracks per cylinder, of 7 and 5 sectors. Page 40h has the
+    /// layout of the manuals' tables.
     struct Recorded(u64);
 
     impl Transport for Recorded {
@@ -220,7 +221,7 @@ mod tests {
         }
     }
 
-    /// A file of 48 sectors, if the folder knows `O_DIRECT`.
+    /// Returns a file of 48 sectors, or `None` if the folder does not support `O_DIRECT`.
     fn small(folder: &Path) -> Option<BlockDevice> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let made = MADE.fetch_add(1, Ordering::Relaxed);

@@ -1,9 +1,8 @@
-//! The buffer: how many places it has reads in, how long a segment is, how far it
-//! reads ahead, whether it takes writes.
+//! The buffer: number and length of segments, read-ahead, and write-back.
 //!
-//! A read that the buffer answers is hasty, wherever the platter stands; one from
-//! the medium is only by luck. So each question is asked several times, at fresh
-//! addresses, and the majority answers (Worthington et al. 1995, section 4).
+//! A read that the buffer answers is short at any angle of the platter. A read from the medium is
+//! short only by luck. So each question is asked several times at fresh addresses, and the majority
+//! decides (Worthington et al. 1995, section 4).
 
 use crate::extract::ExtractError;
 use crate::extract::angles::{Angles, HASTE_NS};
@@ -11,60 +10,59 @@ use crate::extract::arms::share;
 use fullstroke_units::Duration;
 use serde::Serialize;
 
-/// Times that a question is asked.
+/// Number of places at which a question is asked.
 const TRIES: u32 = 9;
 
-/// Of which so many make a majority; and the places at which read-ahead must come
-/// so far for its least, its median and its most: one may be hasty by luck.
+/// Number of places that make a majority. `HELD` is the number of places that the read-ahead must
+/// reach for its least, its median and its longest distance. One place may be short by luck.
 const MAJORITY: u32 = 5;
 const HELD: [u32; 3] = [8, MAJORITY, 2];
 
-/// Segments at most that are looked for.
+/// Largest number of segments tried by the search.
 const SEGMENTS_MAX: u64 = 4096;
 
-/// Sectors of a segment at most that are looked for: 64 MiB.
+/// Largest length of a segment tried by the search, in sectors: 64 MiB.
 const SECTORS_MAX: u64 = 1 << 17;
 
-/// Sectors of one read at most: what hosts do not split.
+/// Longest read in sectors. Hosts do not split reads of this length.
 const READ_MAX: u64 = 1024;
 
-/// Revolutions that a device is left to read ahead at first, and at most.
+/// Time that the device gets for read-ahead, in revolutions: at first, and at most.
 const AHEAD_REVOLUTIONS: (f64, f64) = (4.0, 256.0);
 
-/// Revolutions between two writes.
+/// Pause between two writes, in revolutions.
 const WRITE_REVOLUTIONS: f64 = 16.0;
 
-/// Writes, and the part of them that ends too soon for a platter if a device takes
-/// them in its buffer; of those that wait, a quarter does by luck.
+/// Number of writes. `TAKEN_PART` is the fraction of writes that must end before the platter could
+/// have come by. Of writes that wait for the platter, a quarter ends so soon by luck.
 const WRITES: u64 = 24;
 const TAKEN_PART: f64 = 0.8;
 
-/// What was seen of a buffer.
+/// Measured properties of a buffer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Cache {
-    /// Whether it answers reads at all.
+    /// True if the buffer answers any read.
     pub answers: bool,
-    /// It keeps what it has delivered; else only what it has read ahead.
+    /// True if the buffer keeps delivered data; false if the buffer keeps only data read ahead.
     pub keeps_delivered: bool,
-    /// It holds what lies before a sector that was read, too: whole tracks.
+    /// True if the buffer also holds the sectors before a sector that was read: whole tracks.
     pub whole_tracks: bool,
-    /// Reads elsewhere of one sector each, the last of which pushes a sector out:
-    /// as many segments there are.
+    /// Number of segments: single-sector reads elsewhere, of which the last pushes a sector out.
     pub segments: u64,
-    /// Sectors of the longest read in order of which it still has the first; `None`
-    /// if it does not keep what it has delivered.
+    /// Length in sectors of the longest sequential read of which the buffer still holds the first
+    /// sector. `None` if the buffer keeps no delivered data or holds whole tracks.
     pub segment_sectors: Option<u64>,
-    /// Sectors read ahead, if the device is left alone, at some places: the least, the
-    /// median, the most.
+    /// Sectors read ahead while the device is idle: the least, the median and the most of several
+    /// places.
     pub read_ahead: Option<[u64; 3]>,
-    /// It says that a write has ended before that is on the medium; `None` if
-    /// nothing was written.
+    /// True if the device completes a write before the data are on the medium; `None` without
+    /// writes.
     pub write_back: Option<bool>,
 }
 
-/// Tells, of a device whose revolution is known, and of the first of its `arms`, each
-/// of which is taken to have a buffer of its own; unless told, of one. It writes nothing
-/// unless `writes`; then what it has read.
+/// Measures the buffer of a device whose revolution is known. The requests go to the first of
+/// `arms` arms, because each arm is assumed to have its own buffer; `None` counts as one arm.
+/// Writes occur only with `writes`, and repeat the data that were read.
 ///
 /// # Errors
 /// If a request fails, or the device never forgets.
@@ -87,7 +85,7 @@ pub async fn cache(
     }
     cache.answers = cache.keeps_delivered || cache.read_ahead.is_some() || cache.whole_tracks;
     if cache.answers {
-        // What a device without delivered data still has lies behind the read.
+        // A device that keeps no delivered data still holds the sector behind the read.
         let stride = u64::from(!cache.keeps_delivered);
         cache.segments = 1 + buffer
             .last(SEGMENTS_MAX, MAJORITY, |others| Ask::After {
@@ -118,29 +116,28 @@ pub async fn cache(
     Ok(cache)
 }
 
-/// A question about what the buffer holds.
+/// A question about the contents of the buffer.
 #[derive(Clone, Copy)]
 enum Ask {
-    /// Is what lies so far behind a sector there, when that was read?
+    /// Does the buffer hold the sector this far behind a sector that was just read?
     Behind(i64),
-    /// Is a sector, or what lies `stride` behind it, there after so many reads
-    /// elsewhere?
+    /// Does the buffer hold a sector, or the one `stride` behind, after `others` reads elsewhere?
     After { others: u64, stride: u64 },
-    /// Is the first of so many sectors there that were read in order?
+    /// Does the buffer hold the first of `sectors` sectors after a sequential read of them?
     Long { sectors: u64 },
-    /// Is what lies so far behind a sector there, some time after that was read?
+    /// Does the buffer hold the sector this far behind, some time after a read?
     Ahead { sectors: u64 },
 }
 
-/// The buffer of one arm, which has the first `share` addresses.
+/// The buffer of one arm, which serves the first `share` addresses.
 struct Buffer<'a> {
     angles: &'a mut Angles,
     share: u64,
 }
 
 impl Buffer<'_> {
-    /// The largest number for which the buffer still has what is asked for, at so many
-    /// of [`TRIES`] places at least, by doubling and halving; 0 if there is none.
+    /// Returns the largest number for which the buffer still holds the sector of `ask` at `least`
+    /// or more of [`TRIES`] places; 0 if there is none. The search doubles, then halves.
     async fn last(
         &mut self,
         most: u64,
@@ -166,7 +163,7 @@ impl Buffer<'_> {
         Ok(low)
     }
 
-    /// Whether it holds at `least` of [`TRIES`] places.
+    /// Returns true if the buffer answers yes at `least` of [`TRIES`] places.
     async fn held(&mut self, least: u32, question: Ask) -> Result<bool, ExtractError> {
         let (mut yes, mut no) = (0, 0);
         while yes < least && no <= TRIES - least {
@@ -196,6 +193,7 @@ impl Buffer<'_> {
             }
             Ask::After { others, stride } => {
                 self.angles.probe().read(lbn, 1).await?;
+                // The device needs time to read ahead.
                 if stride > 0 {
                     self.rest(0.5).await?;
                 }
@@ -216,7 +214,8 @@ impl Buffer<'_> {
             }
             Ask::Ahead { sectors } => {
                 self.angles.probe().read(lbn, 1).await?;
-                // About as long as so many sectors take on a track of 256, and some.
+                // About the time in which a track of 256 sectors passes this many sectors, and a
+                // margin.
                 let revolutions = AHEAD_REVOLUTIONS.0 + sectors as f64 / 256.0;
                 self.rest(revolutions.min(AHEAD_REVOLUTIONS.1)).await?;
                 self.hasty(lbn + sectors).await
@@ -237,13 +236,12 @@ impl Buffer<'_> {
         Ok(self.angles.probe().read(lbn, 1).await?.response_ns() <= hit_ns)
     }
 
-    /// Whether writes at random addresses, a while apart, end before the platter could
-    /// have come by.
+    /// Returns true if most writes at random addresses end before the platter could have come by.
     async fn takes_writes(&mut self) -> Result<bool, ExtractError> {
         let mut hasty = 0;
         for number in 0..WRITES {
             self.angles.probe().progress("writes", number, WRITES);
-            // What was written before is on the medium then.
+            // After this pause the data of the earlier write are on the medium.
             self.rest(WRITE_REVOLUTIONS).await?;
             let lbn = self.angles.random().below(self.share);
             hasty +=

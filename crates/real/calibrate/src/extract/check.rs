@@ -1,4 +1,4 @@
-//! How near an extraction came to the truth, where that is known.
+//! Compares the result of an extraction with the known truth.
 
 use crate::extract::angles::nearest;
 use crate::extract::seek::{Seek, Seeks};
@@ -12,25 +12,25 @@ use fullstroke_units::Lbn;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How near boundaries came.
+/// Accuracy of extracted track boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Nearness {
-    /// Boundaries of the truth.
+    /// Number of true boundaries.
     pub boundaries: u64,
-    /// Claimed ones that are none.
+    /// Number of wrong claimed boundaries.
     pub wrong: u64,
-    /// Those that were not claimed.
+    /// Number of unclaimed true boundaries.
     pub missed: u64,
-    /// Of the missed, those that neither begin nor end a track unlike both of its
-    /// neighbours: such tracks have holes.
+    /// Number of missed boundaries outside tracks with holes. A track with a hole is unlike both of
+    /// its neighbours.
     pub missed_outside_holes: u64,
-    /// Part of the claimed that are boundaries.
+    /// Fraction of true ones among the claimed boundaries.
     pub precision: f64,
-    /// Part of the boundaries that were claimed.
+    /// Fraction of claimed ones among the true boundaries.
     pub recall: f64,
 }
 
-/// Holds a table against the truth.
+/// Compares a table of tracks with the truth.
 pub fn compare(found: &Boundaries, truth: &Boundaries) -> Nearness {
     let wrong = found
         .tracks_from(Lbn(0))
@@ -41,7 +41,7 @@ pub fn compare(found: &Boundaries, truth: &Boundaries) -> Nearness {
     for track in truth.tracks_from(Lbn(0)) {
         if !found.is_boundary(track.start) {
             missed += 1;
-            // A track with a hole is shorter than those around it.
+            // A track with a hole is shorter than the tracks around it.
             missed_outside_holes +=
                 u64::from(track.sectors.0 == before[0] && before[0] == before[1]);
         }
@@ -58,12 +58,11 @@ pub fn compare(found: &Boundaries, truth: &Boundaries) -> Nearness {
     }
 }
 
-/// By how many sectors the beginnings of zones are off, on average and at most, and
-/// how many zones there are in truth. Zones next to each other with tracks of one
-/// length are one.
+/// Returns the error of the first addresses of zones in sectors, mean and maximum, and the number
+/// of true zones. Neighbouring zones with tracks of one length count as one zone.
 pub fn zone_error(found: &[FoundZone], model: &Model) -> (f64, u64, u64) {
     let geometry = model.mechanics().geometry();
-    // Each arm has all of them.
+    // Each arm has all zones.
     let share = TrackTable::capacity(&**geometry).0;
     let arms = model.config().capacity_sectors.0 / share.max(1);
     let mut truth: Vec<(u64, f64)> = Vec::new();
@@ -91,18 +90,18 @@ pub fn zone_error(found: &[FoundZone], model: &Model) -> (f64, u64, u64) {
     )
 }
 
-/// A distance of the seek curve, as found and in truth.
+/// One distance of the seek curve, measured and true.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SeekTruth {
-    /// Tracks crossed.
+    /// Number of tracks crossed.
     pub tracks: u64,
     /// Mean of the measured times, in ms.
     pub found_ms: f64,
-    /// Mean of the model's over the same pairs.
+    /// Mean of the model's times over the same pairs, in ms.
     pub truth_ms: f64,
 }
 
-/// The measured seeks and the model's, by tracks crossed.
+/// Returns the measured seeks and the model's seeks, by tracks crossed.
 pub fn seek_curve(seeks: &Seeks, table: &Boundaries, model: &Model) -> Vec<SeekTruth> {
     let mut of_distance: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
     for (seek, truth) in with_truth(seeks, table, model) {
@@ -122,8 +121,7 @@ pub fn seek_curve(seeks: &Seeks, table: &Boundaries, model: &Model) -> Vec<SeekT
     of_distance.into_iter().map(row).collect()
 }
 
-/// Each measured seek with the model's time for it, in ms, but for those between
-/// two arms.
+/// Returns each measured seek with the model's time in ms. Seeks between two arms are left out.
 fn with_truth(seeks: &Seeks, table: &Boundaries, model: &Model) -> Vec<(Seek, f64)> {
     let geometry = model.mechanics().geometry();
     let share = TrackTable::capacity(&**geometry).0;
@@ -148,8 +146,8 @@ fn with_truth(seeks: &Seeks, table: &Boundaries, model: &Model) -> Vec<(Seek, f6
     seeks.seeks.iter().filter_map(truth).collect()
 }
 
-/// The root mean square of the differences between measured seeks and those of the
-/// model, in ms, and the model's mean.
+/// Returns the root mean square of the differences between measured seeks and the model's seeks, in
+/// ms, and the model's mean.
 pub fn seek_error(seeks: &Seeks, table: &Boundaries, model: &Model) -> (f64, f64) {
     let pairs = with_truth(seeks, table, model);
     let count = pairs.len().max(1) as f64;
@@ -161,9 +159,9 @@ pub fn seek_error(seeks: &Seeks, table: &Boundaries, model: &Model) -> (f64, f64
     ((squares / count).sqrt(), sum / count)
 }
 
-/// The root mean square of the differences between measured skews and those of the
-/// model, in revolutions, and how many were held against it: those of the tracks at
-/// the beginning of each stretch that was found.
+/// Returns the root mean square of the differences between measured skews and the model's skews, in
+/// revolutions, and the number of compared skews. The compared tracks are those at the beginning of
+/// each stretch.
 pub fn skew_error(timed: &Timed, model: &Model) -> (f64, u64) {
     let geometry = model.mechanics().geometry();
     let share = TrackTable::capacity(&**geometry).0;

@@ -1,12 +1,12 @@
 //! The map of zones, from a few reads in each of some thousand places.
 //!
-//! How long a track is shows in how far the angle goes on from a sector to the next,
-//! and that in two sectors of it: near each other at first, so that it is told by
-//! how many revolutions they differ, then a quarter of a track apart. Each place is read
-//! from above, for a buffer has read ahead upward.
+//! The angle from one sector to the next gives the length of a track. Two sectors of the track are
+//! enough for this angle. The two sectors are close together at first, so that the number of
+//! revolutions between them is certain. Later the sectors are a quarter of a track apart. Each
+//! place is read from above, because a buffer reads ahead upward.
 //!
-//! A sector's angle must be exact to a quarter of a sector for that. Where reads are
-//! noticed less exactly, zones are told by all tracks.
+//! This needs angles that are exact to a quarter of a sector. Where reads are noticed less exactly,
+//! zones follow from all tracks.
 
 use crate::extract::ExtractError;
 use crate::extract::angles::{Angles, Rotation, is_on_line, nearest};
@@ -16,41 +16,42 @@ use crate::extract::zones::{Bracket, FoundZone, PLACES, Place, Sketch, sketch};
 use fullstroke_tracks::TRACK_SECTORS_MAX;
 use fullstroke_units::Seed;
 
-/// Sectors of a cell, one of whose tracks is looked at, at least.
+/// Least length of a cell, in sectors. One track of each cell is examined.
 const CELL_MIN: u64 = 2048;
 
-/// Sectors between the first two that are read, and by how many times the distance grows.
+/// Distance in sectors between the first two reads. `GROWTH` is the factor by which the distance
+/// grows.
 const NEAR: u64 = 4;
 const GROWTH: u64 = 8;
 
-/// Of a track, how far apart the last two are.
+/// Distance between the last two reads, as a fraction of a track.
 const FAR: f64 = 0.25;
 
-/// Sectors of a track at least.
+/// Shortest length of a track, in sectors.
 const TRACK_SECTORS_MIN: f64 = 12.0;
 
-/// What lies so near behind a sector that was read may be in the buffer.
+/// Distance in sectors behind a sector that was read, within which the buffer may hold data.
 const BUFFERED: u64 = 1 << 16;
 
-/// Addresses of a cell that are tried: where a track ends between the reads, they are on
-/// no line.
+/// Number of addresses tried in a cell. Where a track ends between the reads, the sectors form no
+/// line.
 const TRIES: u32 = 8;
 
-/// What is known of a disk's zones.
+/// Measured zones of a disk.
 #[derive(Clone, Debug)]
 pub struct ZoneMap {
-    /// The zones, in the order of addresses.
+    /// Zones, in the order of addresses.
     pub zones: Vec<FoundZone>,
-    /// The revolution.
+    /// Measured rotation.
     pub rotation: Rotation,
-    /// Places that were looked at; 0 where all tracks were.
+    /// Number of examined places; 0 if all tracks were examined.
     pub places: u64,
 }
 
 /// Finds the zones of a device.
 ///
 /// # Errors
-/// If timing does not tell.
+/// If timing gives no result.
 pub async fn zones(probe: Probe, seed: Seed) -> Result<ZoneMap, ExtractError> {
     let mut angles = Angles::measure(probe, seed).await?;
     let rotation = angles.rotation();
@@ -83,9 +84,11 @@ pub async fn zones(probe: Probe, seed: Seed) -> Result<ZoneMap, ExtractError> {
     })
 }
 
-/// How long a track is in each of `cells` where that can be told. Only a buffer of
-/// whole tracks has what lies below a sector that was read: there so many take turns
-/// as drive it out, and no more: a revolution is known to a part only.
+/// Returns the track length in each of `cells` where it can be measured.
+///
+/// Only a buffer of whole tracks holds the sectors below a sector that was read. With such a
+/// buffer, reads in several cells take turns. The number of cells is just enough to push old data
+/// out. More cells would take too long, because the revolution is known with limited accuracy.
 async fn survey(angles: &mut Angles, cells: &[Cell]) -> Result<Vec<Place>, ExtractError> {
     let Rotation {
         whole_tracks,
@@ -108,14 +111,14 @@ async fn survey(angles: &mut Angles, cells: &[Cell]) -> Result<Vec<Place>, Extra
     Ok(places)
 }
 
-/// Addresses, one of whose tracks is looked at.
+/// A range of addresses of which one track is examined.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     first: u64,
     end: u64,
 }
 
-/// Finds beginnings until less than a track is left.
+/// Halves the range of each zone's first address until less than a track is left.
 async fn halve(angles: &mut Angles, sketches: &mut [Sketch]) -> Result<(), ExtractError> {
     loop {
         let mut open: Vec<&mut Bracket> = Vec::new();
@@ -133,6 +136,7 @@ async fn halve(angles: &mut Angles, sketches: &mut [Sketch]) -> Result<(), Extra
         if open.is_empty() {
             return Ok(());
         }
+        // Within such a short distance, the buffer could answer a read.
         if open.iter().any(|bracket| bracket.gap() < BUFFERED) {
             angles.forget().await?;
         }
@@ -144,8 +148,8 @@ async fn halve(angles: &mut Angles, sketches: &mut [Sketch]) -> Result<(), Extra
     }
 }
 
-/// Finds the one boundary that is left in each gap: down from above in as many steps as
-/// each then has sectors, and through these.
+/// Finds the one boundary left in each gap. The search goes down from above: first in steps of the
+/// square root of the gap, then sector by sector through the last step.
 async fn begin(angles: &mut Angles, sketches: &mut [Sketch]) -> Result<(), ExtractError> {
     for fine in [false, true] {
         angles.forget().await?;
@@ -160,7 +164,7 @@ async fn begin(angles: &mut Angles, sketches: &mut [Sketch]) -> Result<(), Extra
     Ok(())
 }
 
-/// Follows the line of a zone's first track down to where it ends.
+/// Follows the line of a zone's first track down to its end.
 async fn descend(
     angles: &mut Angles,
     bracket: &mut Bracket,
@@ -185,11 +189,12 @@ async fn descend(
 /// The line of a track, from a sector downward.
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// The sector.
+    /// Highest sector of the line.
     top: u64,
-    /// Its angle.
+    /// Angle of the highest sector.
     angle: Option<f64>,
-    /// The angle of a sector, and over how many that is known.
+    /// Angle of one sector in revolutions. `known` is the number of sectors over which the angle
+    /// was measured.
     width: f64,
     known: u64,
     tries: u32,
@@ -208,7 +213,7 @@ impl Line {
         }
     }
 
-    /// How far below the top is read next; nothing where there is no such sector.
+    /// Returns the distance of the next read below the top; `None` if there is no such sector.
     fn next(&self) -> Option<u64> {
         let distance = match (self.angle, self.known) {
             (None, _) => 0,
@@ -218,12 +223,13 @@ impl Line {
         (distance <= self.top).then_some(distance)
     }
 
-    /// Sectors between the first and the last that are read.
+    /// Returns the distance in sectors between the first and the last read.
     fn far(&self) -> u64 {
         ((FAR / self.width) as u64).max(2 * NEAR)
     }
 
-    /// The sector `distance` below the top is at `angle`: whether that is on a line.
+    /// Adds the angle of the sector `distance` below the top. Returns true if the sector lies on
+    /// the line.
     fn tell(&mut self, distance: u64, angle: f64, rough: f64) -> bool {
         let Some(top) = self.angle else {
             self.angle = Some(angle);
@@ -259,7 +265,7 @@ impl Line {
     }
 }
 
-/// How long a track is in each of `cells`; nothing where no line was met.
+/// Returns the track length in each of `cells`; `None` where no line was found.
 async fn look_at(
     angles: &mut Angles,
     cells: &[Cell],

@@ -1,10 +1,10 @@
-//! How many commands a device takes at once, and whether it orders them.
+//! The number of commands held by a device, and the test if the device orders them.
 //!
-//! Many reads are issued together. A device that holds `d` of them and serves any
-//! of these next can let the one that was issued as number `i` end as number `i -
-//! d + 1` at the earliest; so by as much as a read overtakes, the device holds at
-//! least one more. One that serves the nearest first takes the newest of its `d`
-//! every so often, and the bound is met.
+//! Many reads are issued together. Suppose that a device holds `d` reads and serves any of these
+//! next. Then the read issued as number `i` can end as number `i - d + 1` at the earliest. So the
+//! device holds at least one more read than the number of places by which a read overtakes. A
+//! device that serves the nearest read first takes the newest of its `d` reads now and then. So the
+//! bound is met.
 
 use crate::extract::ExtractError;
 use crate::extract::arms::share;
@@ -13,40 +13,40 @@ use fullstroke_contract::Extent;
 use fullstroke_units::Seed;
 use serde::Serialize;
 
-/// Reads of one burst: more than a device holds. Twice as many where that is not
-/// enough, up to what NVMe's queues and SAS hosts hold.
+/// Number of reads of one burst: more than a device holds. Where this is not enough, the number is
+/// doubled, up to the queue depth of NVMe and SAS hosts.
 const READS: u64 = 256;
 const READS_MAX: u64 = 2048;
 
-/// Bursts.
+/// Number of bursts.
 const BURSTS: u64 = 8;
 
-/// Single reads, for comparison.
+/// Number of single reads, for comparison.
 const SINGLE_READS: u64 = 64;
 
-/// Of a device that serves in order, reads overtake by noise only: this much of
-/// them at most.
+/// Largest fraction of overtaking reads on a device that serves in order. Noise alone makes reads
+/// overtake there.
 const OVERTAKING_MAX: f64 = 0.1;
 
-/// What was seen of a queue.
+/// Measured properties of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Depth {
-    /// Commands that an arm chooses among; 1 if it serves them in order, and then it
-    /// may hold more.
+    /// Number of commands among which an arm chooses; 1 if the arm serves in order. In that case
+    /// the device may hold more commands.
     pub commands: u64,
-    /// Whether it orders them.
+    /// True if the device orders the commands.
     pub orders: bool,
-    /// Reads a second at random addresses, one at a time.
+    /// Reads per second at random addresses, one at a time.
     pub alone_per_s: f64,
-    /// The same of a burst.
+    /// Reads per second at random addresses, in a burst.
     pub together_per_s: f64,
 }
 
-/// Tells, with reads at random addresses of the first of `arms`; unless told, of one.
-/// Each arm is taken to have a queue of its own.
+/// Measures the queue with reads at random addresses of the first of `arms` arms. `None` counts as
+/// one arm. Each arm is assumed to have its own queue.
 ///
 /// # Errors
-/// If a read fails, or the device takes one at a time only.
+/// If a read fails, or the device takes only one read at a time.
 pub async fn depth(probe: Probe, arms: Option<u32>, seed: Seed) -> Result<Depth, ExtractError> {
     let mut random = seed.stream("depth");
     let capacity = share(probe.capacity().0, arms);
@@ -68,6 +68,7 @@ pub async fn depth(probe: Probe, arms: Option<u32>, seed: Seed) -> Result<Depth,
             overtaking += overtakes.iter().filter(|&&by| by > 0).count() as u64;
             together_ns += answers.iter().map(Answer::response_ns).max().unwrap_or(0);
         }
+        // So deep a queue may be limited by the size of the burst, so a larger burst must decide.
         if overtaken + 1 >= reads / 2 && reads < READS_MAX {
             reads *= 2;
             continue;
@@ -83,8 +84,8 @@ pub async fn depth(probe: Probe, arms: Option<u32>, seed: Seed) -> Result<Depth,
     }
 }
 
-/// By how many places each read ended sooner than it was issued, in the order in
-/// which they ended.
+/// Returns the number of places by which each read ended earlier than its order of issue. The
+/// result is in the order of completion.
 fn overtakes(answers: &[Answer]) -> Vec<u64> {
     let mut issued: Vec<&Answer> = answers.iter().collect();
     issued.sort_by_key(|answer| answer.issued);

@@ -1,10 +1,9 @@
-//! A drive file of what was found.
+//! Writes a drive file from the results.
 //!
-//! Timing tells the order of tracks, their lengths and angles, and how long the arm
-//! takes over so many of them; not on which surface they lie. So the file has one
-//! surface, and each track is a cylinder of it: boundaries, rates, skews and seeks
-//! are as measured, and `[sources]` says what is not known. Of several arms the file
-//! describes the first.
+//! Timing gives the order of tracks, their lengths, their angles and the seek time over a number of
+//! tracks. Timing does not give the surface of a track. So the file has one surface, and each track
+//! is a cylinder of this surface. Boundaries, rates, skews and seeks are as measured. `[sources]`
+//! names the unknown values. With several arms the file describes the first arm.
 
 use crate::extract::angles::Rotation;
 use crate::extract::arms::share;
@@ -19,23 +18,23 @@ use fullstroke_units::Lbn;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// All that a drive file is made from.
+/// All results from which a drive file is made.
 #[derive(Clone, Debug)]
 pub struct Mechanics {
     /// The revolution.
     pub rotation: Rotation,
     /// The tracks.
     pub timed: Timed,
-    /// Arms that have an equal part of the addresses each, if that could be told.
+    /// Number of arms with equal parts of the addresses; `None` if not measurable.
     pub arms: Option<u32>,
-    /// The seek curve, of one arm.
+    /// The seek curve of one arm.
     pub seeks: Seeks,
-    /// Zero latency.
+    /// The result for zero latency.
     pub latency: Latency,
 }
 
 impl Mechanics {
-    /// The drive file, titled `title`, of what `device` showed.
+    /// Returns the drive file with title `title`, made from the results for `device`.
     pub fn drive_file(&self, title: &str, device: &str) -> DriveConfig {
         let mut cylinder = 0;
         let first_arm = before(&self.timed.stretches, self.share());
@@ -77,13 +76,13 @@ impl Mechanics {
         }
     }
 
-    /// Addresses of one arm.
+    /// Returns the number of addresses of one arm.
     fn share(&self) -> u64 {
         share(self.timed.table.capacity().0, self.arms)
     }
 
-    /// Boundaries of further arms, counted from the beginning of each arm's part, that the
-    /// first does not have, or the other way round.
+    /// Returns the number of boundaries that the first arm has and a further arm lacks, or the
+    /// reverse. Addresses count from the beginning of each arm's part.
     fn unlike_the_first_arms(&self) -> u64 {
         let (table, share) = (&self.timed.table, self.share());
         let of = |arm: u64| {
@@ -201,7 +200,7 @@ impl Mechanics {
     }
 }
 
-/// How many of two ascending sequences are in one of them only.
+/// Returns the number of values in only one of two ascending sequences.
 fn unlike(one: impl Iterator<Item = u64>, other: impl Iterator<Item = u64>) -> u64 {
     let (mut one, mut other) = (one.peekable(), other.peekable());
     let mut count = 0;
@@ -222,7 +221,7 @@ fn unlike(one: impl Iterator<Item = u64>, other: impl Iterator<Item = u64>) -> u
     }
 }
 
-/// What of these lies before an address, at which a track begins.
+/// Returns the part of `stretches` before the address `end`, at which a track begins.
 fn before(stretches: &[Stretch], end: u64) -> Vec<Stretch> {
     let mut before = Vec::new();
     for stretch in stretches.iter().take_while(|stretch| stretch.first < end) {
@@ -262,7 +261,7 @@ fn before(stretches: &[Stretch], end: u64) -> Vec<Stretch> {
     before
 }
 
-/// Tracks that repeat as a zone of one surface, from `cylinder` on.
+/// Returns repeating tracks as a zone of one surface, from `cylinder` on.
 fn zone(stretch: &Stretch, cylinder: &mut u32) -> ZoneConfig {
     let tracks = &stretch.period;
     let cylinders = (tracks.len() as u64 * stretch.times) as u32;
@@ -307,12 +306,12 @@ fn runs(tracks: &[FoundTrack]) -> Vec<RunConfig> {
     tracks.iter().enumerate().map(run).collect()
 }
 
-/// From where a track of these begins to where the next does.
+/// Returns the angle from the beginning of `track` to the beginning of the next track.
 fn skew(track: &FoundTrack) -> f64 {
     track.step.rem_euclid(1.0)
 }
 
-/// Sectors of a track that pass and carry no address.
+/// Returns the number of sectors of a track without an address.
 fn spares(track: &FoundTrack) -> u64 {
     let all = (1.0 / track.width.max(1e-9)).round() as u64;
     let spares = all.saturating_sub(track.sectors);

@@ -1,45 +1,44 @@
-//! Why an extraction ends without a result.
+//! Reasons for an extraction without a result.
 
 use fullstroke_contract::Extent;
 use fullstroke_tracks::TrackError;
 use fullstroke_units::Lbn;
 use thiserror::Error;
 
-/// Why an extraction ends without a result.
+/// Reason for an extraction without a result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ExtractError {
     /// The device did not answer.
     #[error("{extent:?} was not answered: {reason}")]
     Device {
-        /// What was asked for.
+        /// The requested extent.
         extent: Extent,
-        /// What it said instead.
+        /// Message of the device or the system.
         reason: String,
     },
-    /// The device does not say where an address lies.
+    /// The device does not translate an address.
     #[error("the device does not translate {lbn}: {reason}")]
     Translation {
         /// The address.
         lbn: Lbn,
-        /// What it said instead.
+        /// Message of the device or the system.
         reason: String,
     },
-    /// What was seen leaves the answer open, and no answer is better than a
-    /// wrong one.
+    /// The observations leave the answer open. No answer is better than a wrong answer.
     #[error("{what} cannot be told: {saw}")]
     CannotTell {
-        /// What was looked for.
+        /// The unknown quantity.
         what: &'static str,
-        /// What was seen, and what may help.
+        /// The observations, with advice.
         saw: String,
     },
-    /// Tracks that no table holds.
+    /// The tracks fit in no table.
     #[error("the tracks that were found make no table: {0}")]
     Tracks(#[from] TrackError),
 }
 
 impl ExtractError {
-    /// `what` cannot be told.
+    /// Returns an error: `what` cannot be told.
     pub(crate) fn cannot_tell(what: &'static str, saw: impl Into<String>) -> ExtractError {
         ExtractError::CannotTell {
             what,

@@ -1,37 +1,37 @@
-//! Tracks by reads that grow, as a first attempt would (Qian & Wang, section 4.1):
-//! from a known start, one sector more each time, until the bandwidth falls.
+//! Tracks by reads of growing size, as in a first attempt (Qian & Wang, section 4.1). The reads
+//! begin at a known start and grow by one sector each time, until the bandwidth falls.
 //!
-//! What falls is not always the end of a track. A host that splits requests, and a
-//! command that comes back too late for its own beginning, make cliffs at certain
-//! *sizes*, wherever the read begins; a boundary is at a certain *address*. So the
-//! reads grow from several starts, and cliffs that move with them are refused.
+//! A fall is not always the end of a track. A host that splits requests makes falls at certain
+//! *sizes*, wherever the read begins. So does a command that comes too late for its own first
+//! sector. A boundary is at a certain *address*. So the reads grow from several starts, and falls
+//! that move with the start are refused.
 
 use crate::extract::ExtractError;
 use crate::extract::machine::Probe;
 use serde::Serialize;
 
-/// Starts from which reads grow: the document's 0 and 256, and two more.
+/// Starts of the growing reads: 0 and 256 as in the document, and two more.
 const STARTS: [u64; 4] = [0, 256, 100, 401];
 
-/// By what part the bandwidth falls at a cliff.
+/// Fraction by which the bandwidth falls at a cliff.
 const FALL: f64 = 0.1;
 
-/// Cliffs that are kept for each start: the steepest.
+/// Number of cliffs kept for each start: the steepest.
 const CLIFFS: usize = 4;
 
-/// What reads from one start showed.
+/// Results of the reads from one start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Grown {
-    /// Where they begin.
+    /// First address of the reads.
     pub start: u64,
     /// The last sizes before the bandwidth falls, the steepest first.
     pub cliffs: Vec<u64>,
 }
 
-/// Reads that grow to `sectors_max`.
+/// Returns the end of the first track by reads that grow to `sectors_max`.
 ///
 /// # Errors
-/// With all that was seen, if no cliff is at one address whatever the start.
+/// With all observations, if no cliff is at one address for every start.
 pub async fn growth(probe: Probe, sectors_max: u64) -> Result<u64, ExtractError> {
     let mut all = Vec::new();
     for (index, &start) in STARTS.iter().enumerate() {
@@ -71,7 +71,7 @@ pub async fn growth(probe: Probe, sectors_max: u64) -> Result<u64, ExtractError>
     })
 }
 
-/// After which sizes the bandwidth falls, the steepest first.
+/// Returns the sizes after which the bandwidth falls, the steepest first.
 fn cliffs(rates: &[f64]) -> Vec<u64> {
     let mut falls: Vec<(f64, u64)> = (1..rates.len())
         .map(|size| (1.0 - rates[size] / rates[size - 1], size as u64))

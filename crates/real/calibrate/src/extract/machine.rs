@@ -1,9 +1,9 @@
-//! An extraction as a state machine that does no I/O.
+//! An extraction as a state machine without I/O.
 //!
-//! It says what it wants next ([`Step::Ask`]), is told what came of it
-//! ([`Extraction::answer`]), and so on until it is done. Whoever drives it has
-//! the device and the clock. The algorithms are `async` functions, which the
-//! compiler turns into that machine; nothing else of asynchrony is used.
+//! The extraction asks for its next step ([`Step::Ask`]), receives the result
+//! ([`Extraction::answer`]), and repeats this until the end. The driver has the device and the
+//! clock. The algorithms are `async` functions, which the compiler turns into state machines.
+//! Nothing else of asynchronous Rust is used.
 
 use crate::extract::ExtractError;
 use fullstroke_contract::Extent;
@@ -14,84 +14,84 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// What an extraction wants next.
+/// The next request of an extraction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Read this, with nothing else outstanding.
+    /// Read this extent, with nothing else outstanding.
     Read(Extent),
     /// Issue all of these reads at once, and answer each.
     Burst(Vec<Extent>),
-    /// Write what stands there anew, with nothing else outstanding.
+    /// Write the present data again, with nothing else outstanding.
     Rewrite(Extent),
-    /// Say where an address lies.
+    /// Translate an address into a place.
     Translate(Lbn),
-    /// Let so much time pass.
+    /// Wait for this time.
     Idle(Duration),
 }
 
-/// Where an address lies, as a device says.
+/// Place of an address, as the device reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Place {
-    /// Its cylinder.
+    /// Cylinder of the address.
     pub cylinder: Cylinder,
-    /// Its surface.
+    /// Surface of the address.
     pub surface: u32,
-    /// Its sector, counted on the track.
+    /// Sector number on the track.
     pub sector: u32,
 }
 
-/// What came of it.
+/// The result of an [`Ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Answer {
-    /// When it was issued.
+    /// Time of issue.
     pub issued: Time,
-    /// When it completed.
+    /// Time of completion.
     pub completed: Time,
-    /// Where an address lies, if that was asked.
+    /// Place of the address, for a translation.
     pub place: Place,
 }
 
 impl Answer {
-    /// The time from issue to completion, in ns.
+    /// Returns the time from issue to completion, in ns.
     pub fn response_ns(&self) -> u64 {
         self.completed.saturating_since(self.issued).as_nanos()
     }
 }
 
-/// What an extraction has cost.
+/// Cost of an extraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Effort {
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Writes of what stood there before.
+    /// Number of writes. They repeat the data on the medium.
     pub writes: u64,
-    /// Address translations.
+    /// Number of address translations.
     pub translations: u64,
-    /// From the first issue to the last completion, in ns of the device's clock.
+    /// Time from the first issue to the last completion, in ns of the device's clock.
     pub time_ns: u64,
 }
 
-/// How far it is.
+/// Progress of an extraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done.
+    /// Name of the current stage.
     pub stage: &'static str,
-    /// Addresses, or whatever the stage counts.
+    /// Number of finished addresses, or of other units of the stage.
     pub done: u64,
-    /// Of so many.
+    /// Total number of units.
     pub of: u64,
 }
 
-/// The next thing to do with an extraction.
+/// The next action of an extraction's driver.
 #[derive(Debug)]
 pub enum Step<T> {
-    /// Do this and [`answer`](Extraction::answer).
+    /// Carry out this request and call [`answer`](Extraction::answer).
     Ask(Ask),
-    /// It is over.
+    /// The extraction has ended.
     Done(Result<T, ExtractError>),
 }
 
-/// What algorithm and driver pass to each other.
+/// Data exchanged between algorithm and driver.
 #[derive(Debug, Default)]
 struct Desk {
     ask: Option<Ask>,
@@ -109,7 +109,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Addresses `0..capacity`.
+    /// Returns the capacity: the addresses are `0..capacity`.
     pub fn capacity(&self) -> Sectors {
         self.capacity
     }
@@ -117,31 +117,31 @@ impl Probe {
     /// Reads `sectors` from `lbn` on.
     ///
     /// # Errors
-    /// If the device cannot.
+    /// If the device fails.
     pub async fn read(&self, lbn: u64, sectors: u64) -> Result<Answer, ExtractError> {
         self.ask(Ask::Read(Extent::new(lbn, sectors))).await
     }
 
-    /// Reads all of `extents` at once: an answer for each, in their order.
+    /// Reads all of `extents` at once. Returns one answer for each, in the order of `extents`.
     ///
     /// # Errors
-    /// If the device cannot, or takes one command at a time only.
+    /// If the device fails, or takes only one command at a time.
     pub async fn burst(&self, extents: Vec<Extent>) -> Result<Vec<Answer>, ExtractError> {
         self.asked(Ask::Burst(extents)).await
     }
 
-    /// Writes `sectors` from `lbn` on as they are.
+    /// Writes the present data of `sectors` from `lbn` on again.
     ///
     /// # Errors
-    /// If the device cannot, or may not be written.
+    /// If the device fails, or may not be written.
     pub async fn rewrite(&self, lbn: u64, sectors: u64) -> Result<Answer, ExtractError> {
         self.ask(Ask::Rewrite(Extent::new(lbn, sectors))).await
     }
 
-    /// Where `lbn` lies.
+    /// Returns the place of `lbn`.
     ///
     /// # Errors
-    /// If the device does not say.
+    /// If the device does not translate.
     pub async fn translate(&self, lbn: u64) -> Result<Place, ExtractError> {
         Ok(self.ask(Ask::Translate(Lbn(lbn))).await?.place)
     }
@@ -154,12 +154,12 @@ impl Probe {
         self.ask(Ask::Idle(span)).await.map(|_| ())
     }
 
-    /// Says how far it is.
+    /// Reports the progress.
     pub fn progress(&self, stage: &'static str, done: u64, of: u64) {
         self.desk.borrow_mut().progress = Progress { stage, done, of };
     }
 
-    /// What it has cost so far.
+    /// Returns the cost so far.
     pub fn effort(&self) -> Effort {
         self.desk.borrow().effort
     }
@@ -189,7 +189,7 @@ pub struct Extraction<T> {
 }
 
 impl<T> Extraction<T> {
-    /// The extraction by `algorithm` of a device of `capacity`.
+    /// Creates the extraction by `algorithm` of a device of `capacity`.
     pub fn new<F>(capacity: Sectors, algorithm: impl FnOnce(Probe) -> F) -> Extraction<T>
     where
         F: Future<Output = Result<T, ExtractError>> + 'static,
@@ -205,7 +205,7 @@ impl<T> Extraction<T> {
         }
     }
 
-    /// What is wanted next. Answer it before the next call.
+    /// Returns the next step. The caller must answer an ask before the next call.
     pub fn step(&mut self) -> Step<T> {
         match self
             .future
@@ -228,7 +228,7 @@ impl<T> Extraction<T> {
         }
     }
 
-    /// What came of the last ask: one answer, or one for each read of a burst.
+    /// Hands in the result of the last ask: one answer, or one for each read of a burst.
     pub fn answer(&mut self, ask: &Ask, answers: Result<Vec<Answer>, ExtractError>) {
         let mut desk = self.desk.borrow_mut();
         match ask {
@@ -246,33 +246,32 @@ impl<T> Extraction<T> {
         desk.answers = Some(answers);
     }
 
-    /// What it has cost so far.
+    /// Returns the cost so far.
     pub fn effort(&self) -> Effort {
         self.desk.borrow().effort
     }
 
-    /// How far it is.
+    /// Returns the progress.
     pub fn progress(&self) -> Progress {
         self.desk.borrow().progress
     }
 }
 
-/// Something that is extracted from.
+/// A device to extract from.
 pub trait Device {
-    /// Addresses `0..capacity`.
+    /// Returns the capacity: the addresses are `0..capacity`.
     fn capacity(&self) -> Sectors;
 
-    /// Reads `extent`, with nothing else outstanding, and says when.
+    /// Reads `extent`, with nothing else outstanding. Returns the times of issue and completion.
     ///
     /// # Errors
-    /// If it cannot.
+    /// If the device fails.
     fn read(&mut self, extent: Extent) -> Result<Answer, ExtractError>;
 
-    /// Issues all of `extents` at once, and says when each came back, in their
-    /// order.
+    /// Issues all of `extents` at once. Returns the times of each, in the order of `extents`.
     ///
     /// # Errors
-    /// If one fails. Unless implemented, only one can be outstanding.
+    /// If a read fails. The default implementation allows only one outstanding read.
     fn burst(&mut self, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {
         let saw = format!(
             "{} reads at once were wanted, and this device is given one at a time",
@@ -281,10 +280,10 @@ pub trait Device {
         Err(ExtractError::cannot_tell("the depth of the queue", saw))
     }
 
-    /// Writes what stands at `extent` there again, with nothing else outstanding.
+    /// Writes the present data of `extent` again, with nothing else outstanding.
     ///
     /// # Errors
-    /// If it cannot. Unless implemented, nothing is ever written.
+    /// If the device fails. The default implementation never writes.
     fn rewrite(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
         Err(ExtractError::Device {
             extent,
@@ -292,10 +291,10 @@ pub trait Device {
         })
     }
 
-    /// Where `lbn` lies.
+    /// Returns the place of `lbn`.
     ///
     /// # Errors
-    /// If it does not say; unless implemented, it never does.
+    /// If the device does not translate. The default implementation never translates.
     fn translate(&mut self, lbn: Lbn) -> Result<Answer, ExtractError> {
         Err(ExtractError::Translation {
             lbn,
@@ -307,8 +306,8 @@ pub trait Device {
     fn idle(&mut self, span: Duration) -> Answer;
 }
 
-/// Drives an extraction of `device` to its end, and tells `watch` how far it is
-/// after each answer.
+/// Drives an extraction of `device` to its end, and reports the progress to `watch` after each
+/// answer.
 ///
 /// # Errors
 /// As the extraction's.

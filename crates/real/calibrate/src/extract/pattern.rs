@@ -1,32 +1,35 @@
-//! Which tracks are likely next: those that followed last time.
+//! Predicts the next tracks from earlier, repeating tracks.
 
 use crate::extract::angles::nearest;
 
-/// Tracks after which a pattern repeats, at most: bands of 32 tracks on two
-/// surfaces, there and back, are 128; 28 tracks on each of eight 224.
+/// Largest number of tracks after which a pattern repeats. Bands of 32 tracks on two surfaces,
+/// there and back, repeat after 128 tracks. Bands of 28 tracks on each of eight surfaces repeat
+/// after 224.
 const PERIOD_MAX: usize = 512;
 
-/// Steps that differ by less count as equal, in revolutions.
+/// Difference in revolutions below which two steps count as equal.
 const STEP_EQUAL: f64 = 0.01;
 
-/// Tracks that must have been as a period before to count on the next ones.
+/// Number of tracks that must equal the tracks a period before, until the period is trusted.
 const REPEATED: usize = 4;
 
-/// A period that has come round is good if it explains this part of the most.
+/// Divisor of the best match: a period that has come round is accepted if it explains this part.
 const LESS: u32 = 4;
 
-/// Tracks back to which others are looked for, and how many are.
+/// Number of tracks to look back for other lengths. `OTHERS_MAX` is the largest number of such
+/// lengths.
 const LATELY: usize = 300;
 const OTHERS_MAX: usize = 2;
 
-/// A track as it was found.
+/// A measured track.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FoundTrack {
-    /// Its sectors.
+    /// Length in sectors.
     pub sectors: u64,
-    /// The angle of one, in revolutions.
+    /// Angle of one sector, in revolutions.
     pub width: f64,
-    /// From where it begins to where the next does, in revolutions modulo 1.
+    /// Angle from the beginning of this track to the beginning of the next, in revolutions modulo
+    /// 1.
     pub step: f64,
 }
 
@@ -36,17 +39,17 @@ impl FoundTrack {
     }
 }
 
-/// The tracks before this one, and how far back they repeat.
+/// The tracks before the current one, and their period.
 #[derive(Debug, Default)]
 pub struct History {
     tracks: Vec<FoundTrack>,
-    /// By period less one: how many of the last tracks are as the ones a period
+    /// For each period (index plus one): number of last tracks that equal the tracks one period
     /// before.
     matched: Vec<u32>,
 }
 
 impl History {
-    /// One more track.
+    /// Adds one more track.
     pub fn push(&mut self, track: FoundTrack) {
         if self.tracks.len() >= 4 * PERIOD_MAX {
             self.tracks.drain(..2 * PERIOD_MAX);
@@ -63,19 +66,22 @@ impl History {
         self.tracks.push(track);
     }
 
-    /// The last `period` tracks so many times more.
+    /// Adds the tracks of `period` another `times` times.
     pub fn repeat(&mut self, period: &[FoundTrack], times: u64) {
         assert!(!period.is_empty(), "a period has a track at least");
-        // Beyond what any period reaches it makes no difference.
+        // More tracks than the longest period reaches make no difference.
         let times = times.min((2 * PERIOD_MAX / period.len()) as u64 + 1);
         for _ in 0..times {
             period.iter().for_each(|&track| self.push(track));
         }
     }
 
-    /// The period that explains most of what came last, and how much: the shortest that
-    /// has come round and explains not much less than any. A longer one than is true has a
-    /// track with a hole in it for longer, and expects it again.
+    /// Returns the period that explains most of the last tracks, and the number of tracks
+    /// explained.
+    ///
+    /// The result is the shortest period that has come round and explains not much less than any
+    /// other. A period longer than the true period keeps a track with a hole for longer, and
+    /// expects the hole again.
     pub fn period(&self) -> Option<(usize, u32)> {
         let most = *self.matched.iter().max()?;
         let round =
@@ -95,12 +101,12 @@ impl History {
         Some((index + 1, matched))
     }
 
-    /// The last track.
+    /// Returns the last track.
     pub fn latest(&self) -> Option<FoundTrack> {
         self.tracks.last().copied()
     }
 
-    /// The likely next track.
+    /// Returns the likely next track.
     pub fn next(&self) -> Option<FoundTrack> {
         let last = self.latest()?;
         match self.period() {
@@ -109,7 +115,7 @@ impl History {
         }
     }
 
-    /// The likely next `count` tracks; none, unless they repeat.
+    /// Returns the likely next `count` tracks; none unless tracks repeat.
     pub fn following(&self, count: usize) -> Vec<FoundTrack> {
         match self.period() {
             Some((period, matched)) if matched as usize >= period.min(REPEATED) => self
@@ -123,7 +129,7 @@ impl History {
         }
     }
 
-    /// Tracks of other lengths than `predicted` that came lately, the latest first.
+    /// Returns recent tracks of other lengths than `predicted`, the latest first.
     pub fn others(&self, predicted: &FoundTrack) -> Vec<FoundTrack> {
         let mut others: Vec<FoundTrack> = Vec::new();
         for track in self.tracks.iter().rev().take(LATELY) {
@@ -141,7 +147,7 @@ impl History {
         others
     }
 
-    /// The tracks of the last `period`.
+    /// Returns the tracks of the last `period`.
     pub fn last(&self, period: usize) -> &[FoundTrack] {
         assert!(
             period <= self.tracks.len(),
@@ -151,7 +157,7 @@ impl History {
         &self.tracks[self.tracks.len() - period..]
     }
 
-    /// The track `period` before the next one.
+    /// Returns the track `period` before the next track.
     fn before(&self, period: usize) -> Option<FoundTrack> {
         self.tracks
             .len()

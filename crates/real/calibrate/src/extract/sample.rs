@@ -1,24 +1,24 @@
-//! Times that were measured.
+//! Statistics of measured times.
 
 use serde::Serialize;
 
-/// What a number of times come to, in ms.
+/// Summary of a number of times, in ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Sample {
-    /// How many.
+    /// Number of times.
     pub count: u64,
-    /// Their mean.
+    /// Mean.
     pub mean_ms: f64,
-    /// Their standard deviation.
+    /// Standard deviation.
     pub deviation_ms: f64,
-    /// The shortest.
+    /// Shortest time.
     pub least_ms: f64,
-    /// The longest.
+    /// Longest time.
     pub most_ms: f64,
 }
 
 impl Sample {
-    /// Of times in ns.
+    /// Summarises times in ns.
     pub fn of(times_ns: &[u64]) -> Sample {
         let count = times_ns.len() as f64;
         let ms = |ns: u64| ns as f64 / 1e6;
@@ -33,7 +33,7 @@ impl Sample {
         }
     }
 
-    /// The standard error of the mean.
+    /// Returns the standard error of the mean, in ms.
     pub fn error_ms(&self) -> f64 {
         self.deviation_ms / (self.count.max(1) as f64).sqrt()
     }

@@ -1,11 +1,11 @@
-//! Address translation of SCSI disks: the translate-address page of SEND DIAGNOSTIC
-//! and RECEIVE DIAGNOSTIC RESULTS (SBC, page 40h; described in vendors' manuals, as
-//! Seagate's Medalist Pro 2160N, section 3.6, and HGST's Ultrastar C15K600, 18.40.3).
+//! Address translation of SCSI disks: the translate-address page of SEND DIAGNOSTIC and RECEIVE
+//! DIAGNOSTIC RESULTS (SBC, page 40h). Vendors' manuals describe the page: Seagate's Medalist Pro
+//! 2160N, section 3.6, and HGST's Ultrastar C15K600, 18.40.3.
 //!
-//! Bytes: 0 page code; 2-3 length of what follows; 4 supplied format; 5 translated
-//! format, in the answer with flags above; from 6 on addresses of 8 bytes. A
-//! physical sector is a cylinder of 3 bytes, a head of 1, a sector of 4, all
-//! big-endian. What carries commands to a device is a [`Transport`]: [`ScsiGeneric`], or
+//! Byte 0 is the page code. Bytes 2-3 are the length of the rest. Byte 4 is the supplied format.
+//! Byte 5 is the translated format, in the answer with flags above. Addresses of 8 bytes follow
+//! from byte 6 on. A physical sector is a cylinder of 3 bytes, a head of 1 byte and a sector of 4
+//! bytes, all big-endian. A [`Transport`] carries commands to a device: [`ScsiGeneric`], or
 //! another.
 
 mod generic;
@@ -16,69 +16,71 @@ use fullstroke_device::scsi::CommandError;
 use fullstroke_units::{Cylinder, Lbn};
 use thiserror::Error;
 
+/// Page code, and lengths of the header and of one address in bytes.
 const PAGE: u8 = 0x40;
 const HEADER: usize = 6;
 const ADDRESS: usize = 8;
-/// A logical block of 32 bits, and of 64; a physical sector.
+/// Formats of an address: a logical block of 32 bits, a logical block of 64 bits, a physical
+/// sector.
 const SHORT_BLOCK: u8 = 0b000;
 const LONG_BLOCK: u8 = 0b011;
 const PHYSICAL_SECTOR: u8 = 0b101;
 const FORMAT_MASK: u8 = 0b111;
 
-/// What a device answered is no translation.
+/// The device's answer is no translation.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PageError {
-    /// Too few bytes.
+    /// The answer has too few bytes.
     #[error("found {found} bytes; expected at least {expected}")]
     Short {
-        /// How many.
+        /// Number of bytes of the answer.
         found: usize,
-        /// How many there must be.
+        /// Least number of bytes.
         expected: usize,
     },
-    /// Another page.
+    /// The answer is another page.
     #[error("found page {found:#04x}; expected {PAGE:#04x}")]
     Page {
-        /// Its code.
+        /// Code of the page.
         found: u8,
     },
-    /// Another format.
+    /// The answer has another format.
     #[error("found format {found:#05b}; expected a physical sector, 0b101")]
     Format {
-        /// Its code.
+        /// Code of the format.
         found: u8,
     },
-    /// The device could not be asked.
+    /// The command to the device failed.
     #[error(transparent)]
     Transport(#[from] CommandError),
 }
 
 /// Carries the two commands to a device.
 pub trait Transport {
-    /// SEND DIAGNOSTIC with this parameter list (PF set).
+    /// Sends SEND DIAGNOSTIC with this parameter list (PF set).
     ///
     /// # Errors
     /// If the device refuses.
     fn send_diagnostic(&mut self, parameters: &[u8]) -> Result<(), CommandError>;
 
-    /// RECEIVE DIAGNOSTIC RESULTS of at most so many bytes.
+    /// Sends RECEIVE DIAGNOSTIC RESULTS for at most `bytes_max` bytes.
     ///
     /// # Errors
     /// If the device refuses.
     fn receive_diagnostic(&mut self, bytes_max: u16) -> Result<Vec<u8>, CommandError>;
 }
 
-/// Where `lbn` lies, as the device says.
+/// Returns the place of `lbn`, as the device reports it.
 ///
 /// # Errors
-/// If it refuses, or answers something else.
+/// If the device refuses, or sends another answer.
 pub fn ask(transport: &mut dyn Transport, lbn: Lbn) -> Result<Place, PageError> {
     transport.send_diagnostic(&request(lbn))?;
     let answer = transport.receive_diagnostic(64)?;
     answered(&answer)
 }
 
-/// The parameter list that asks for the physical sector of a logical block.
+/// Returns the parameter list that asks for the physical sector of a logical block.
 pub fn request(lbn: Lbn) -> [u8; HEADER + ADDRESS] {
     let mut page = [0; HEADER + ADDRESS];
     page[0] = PAGE;
@@ -97,10 +99,10 @@ pub fn request(lbn: Lbn) -> [u8; HEADER + ADDRESS] {
     page
 }
 
-/// The first physical sector of an answer: a block may cover several.
+/// Returns the first physical sector of an answer, because a block may cover several.
 ///
 /// # Errors
-/// If it is not such an answer.
+/// If `page` is no such answer.
 pub fn answered(page: &[u8]) -> Result<Place, PageError> {
     let expected = HEADER + ADDRESS;
     if page.len() < expected {
@@ -145,7 +147,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_read_with_its_flags() {
-        // Cylinder 0x010203, head 1, sector 0x477; the sector is an alternate one.
+        // Cylinder 0x010203, head 1, sector 0x477. The sector is an alternate sector.
         let page = [0x40, 0, 0, 0x0a, 0, 0b0100_0101, 1, 2, 3, 1, 0, 0, 4, 0x77];
         let place = Place {
             cylinder: Cylinder(0x01_0203),

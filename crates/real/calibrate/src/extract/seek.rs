@@ -1,10 +1,10 @@
 //! The seek curve, by tracks crossed.
 //!
-//! The shortest time between a sector of one track and one of another (MTBRC of
-//! Worthington et al. 1995): a sector that comes by too soon costs a further
-//! revolution. As the angles of both are known, the lead that just suffices is
-//! found by halves. Less the lead on one and the same track, which is the command's
-//! overhead, it is the seek.
+//! The method looks for the shortest time between a sector of one track and a sector of another
+//! (MTBRC of Worthington et al. 1995). A sector that comes by too soon costs a further revolution.
+//! The angles of both sectors are known, so the shortest sufficient lead is found by halving. The
+//! lead on one and the same track is the command's overhead. The seek is the lead less this
+//! overhead.
 
 use crate::extract::ExtractError;
 use crate::extract::angles::{Angles, Rotation, nearest};
@@ -14,52 +14,52 @@ use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
 use serde::Serialize;
 
-/// The longest seek, in revolutions.
+/// Longest seek, in revolutions.
 const LEAD_MAX: f64 = 8.0;
 
-/// Halvings of that.
+/// Number of halvings of the longest seek.
 const HALVINGS: u32 = 13;
 
-/// Pairs of tracks for each distance.
+/// Number of pairs of tracks for each distance.
 const PAIRS: usize = 3;
 
-/// Reads that may be spent on emptying a buffer, each time.
+/// Largest number of reads to empty the buffer each time.
 const EVICTIONS_MAX: u64 = 64;
 
-/// Pairs of which the shortest time is taken.
+/// Number of pairs for the shortest time.
 pub(crate) const LEAST_PAIRS: u32 = 200;
 
-/// The same on one track, for the overhead, which is taken off every seek; the second
-/// lies in this part of it.
+/// Number of pairs on one track, for the overhead, which is subtracted from every seek. The second
+/// sector of a pair lies in the first of `BEGINNING` parts of the track.
 const OVERHEAD_PAIRS: u32 = 800;
 const BEGINNING: u64 = 32;
 
-/// Sectors tried where the buffer answers.
+/// Number of sectors tried where the buffer answers.
 const TRIES: u32 = 8;
 
 /// A seek between two tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Seek {
-    /// The track from which, by number.
+    /// Number of the first track.
     pub from: u64,
-    /// The track to which.
+    /// Number of the second track.
     pub to: u64,
-    /// The time, without the command's overhead.
+    /// Time in ms, without the command's overhead.
     pub ms: f64,
 }
 
 /// The seeks of a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Seeks {
-    /// From the end of one command to when the next could move the arm.
+    /// Time in ms from the end of one command to the first possible movement for the next.
     pub overhead_ms: f64,
-    /// Each that was measured.
+    /// All measured seeks.
     pub seeks: Vec<Seek>,
-    /// Tracks crossed, and the median of the times.
+    /// Tracks crossed, and the median of the times in ms.
     pub curve: Vec<(u32, f64)>,
 }
 
-/// Measures seeks over ever more tracks, of the first of `arms`; unless told, of one.
+/// Measures seeks of the first of `arms` arms over growing distances. `None` counts as one arm.
 ///
 /// # Errors
 /// If a read fails.
@@ -112,14 +112,16 @@ pub async fn seeks(
     })
 }
 
-/// Whether a device's buffer lets no sector be read again and again.
+/// Returns true if the device's buffer prevents repeated reads of one sector.
 pub(crate) fn is_by_least(rotation: &Rotation) -> bool {
     rotation.evictions > EVICTIONS_MAX || rotation.whole_tracks
 }
 
-/// The same where a buffer is too large to be emptied, or holds whole tracks: of
-/// many pairs of sectors that are read once only, the shortest time; less what the
-/// shortest of so many latencies at random is on average.
+/// Measures seeks where a buffer is too large to be emptied, or holds whole tracks.
+///
+/// Each sector is read only once. The result for a distance is the shortest time of many pairs of
+/// sectors, less a correction. The correction is the mean of the shortest of as many random
+/// latencies.
 async fn by_least(
     angles: &mut Angles,
     table: &Boundaries,
@@ -134,7 +136,7 @@ async fn by_least(
         .await?
         .map_or(0.0, |seek| seek.ms);
     let distances = distances(tracks);
-    // What is less is not told from nothing, and no seek is that.
+    // A shorter time cannot be told from zero, and no seek takes zero time.
     let least_ms = angles.rotation().revolution_ns / 1e6 / f64::from(LEAST_PAIRS);
     for (index, &distance) in distances.iter().enumerate() {
         angles
@@ -150,7 +152,7 @@ async fn by_least(
     Ok(found)
 }
 
-/// The shortest of many times between two sectors so many tracks apart, among the first
+/// Returns the shortest of many times between two sectors `distance` tracks apart, among the first
 /// `tracks`.
 async fn least(
     angles: &mut Angles,
@@ -172,11 +174,12 @@ async fn least(
     };
     for _ in 0..tries {
         let number = angles.random().below(tracks - distance);
-        // Back, where nothing is read ahead.
+        // Backwards, where nothing is read ahead.
         let (Some(from), Some(to)) = (table.nth(number + distance), table.nth(number)) else {
             continue;
         };
-        // On one track to among its first sectors, from those behind: so over any angle.
+        // On one track, the second sector lies among the first sectors of the track, and the first
+        // sector behind them. So the angle between the two takes any value.
         let (skipped, among) = if distance == 0 {
             let begins = (to.sectors.0 / BEGINNING).max(1);
             (begins, begins)
@@ -210,7 +213,7 @@ async fn least(
     }))
 }
 
-/// Tracks to cross: each up to 8, then by halves of octaves, and all.
+/// Returns the numbers of tracks to cross: each up to 8, then by half octaves, and all.
 fn distances(tracks: u64) -> Vec<u64> {
     let mut distances: Vec<u64> = (1..=8).collect();
     let mut distance = 8.0_f64;
@@ -225,9 +228,8 @@ fn distances(tracks: u64) -> Vec<u64> {
     distances
 }
 
-/// The least lead, in revolutions, at which a sector of track `to` is met after
-/// one of track `from`: what passes between the end of one and the beginning of
-/// the other.
+/// Returns the least lead, in revolutions, at which a sector of track `to` is met after a sector of
+/// track `from`. The lead runs from the end of one sector to the beginning of the other.
 async fn lead(
     angles: &mut Angles,
     table: &Boundaries,
@@ -256,9 +258,9 @@ async fn lead(
     Ok((high - line.width).max(0.0))
 }
 
-/// Reads a sector of `from`, then the one on `to` that comes by `wanted`
-/// revolutions later: when it does exactly, and when it was read. `None` where the
-/// buffer answers.
+/// Reads a sector of `from`, then the sector of `to` that comes by `wanted` revolutions later.
+/// Returns the exact lead of the second sector and its time of completion, both in revolutions
+/// after the first completion. Returns `None` if the buffer answers.
 async fn try_lead(
     angles: &mut Angles,
     from: Extent,
@@ -277,7 +279,7 @@ async fn try_lead(
         let lead = wanted + nearest(to.angle_of(offset) - at - wanted);
         let second = angles.probe().read(to.extent.start.0 + offset, 1).await?;
         if second.response_ns() <= rotation.hit_ns && to.extent.start != from.start {
-            // Read earlier, or ahead.
+            // The buffer holds the sector from an earlier read or from read-ahead.
             angles.forget().await?;
             continue;
         }
@@ -290,12 +292,12 @@ async fn try_lead(
     Ok(None)
 }
 
-/// Where the sectors of a track stand.
+/// The angles of the sectors of a track.
 struct Line {
     extent: Extent,
-    /// The angle of the first.
+    /// Angle of the first sector.
     angle: f64,
-    /// The angle that each covers.
+    /// Angle of one sector.
     width: f64,
 }
 
@@ -304,7 +306,7 @@ impl Line {
         let half = extent.sectors.0 / 2;
         let angle = angles.of(extent.start.0).await?;
         let middle = angles.of(extent.start.0 + half).await?;
-        // Half a track is about half a revolution, if it has no spares.
+        // Half a track covers about half a revolution, if the track has no spares.
         let turned = 0.5 + nearest(middle - angle - 0.5);
         let width = if half == 0 { 1.0 } else { turned / half as f64 };
         Ok(Line {
@@ -314,7 +316,7 @@ impl Line {
         })
     }
 
-    /// The sector that is nearest to `angle`.
+    /// Returns the offset of the sector nearest to `angle`.
     fn offset_at(&self, angle: f64) -> u64 {
         let offset = ((angle - self.angle).rem_euclid(1.0) / self.width).round() as u64;
         if offset < self.extent.sectors.0 {

@@ -1,5 +1,5 @@
-//! A simulated drive under virtual time: its whole node answers, with buffer and
-//! electronics, one request at a time.
+//! A simulated drive under virtual time. The whole node answers, with buffer and electronics, one
+//! request at a time.
 
 use crate::extract::ExtractError;
 use crate::extract::machine::{Answer, Device, Place};
@@ -9,9 +9,9 @@ use fullstroke_engine::{Finished, Graph, Machine, Observer};
 use fullstroke_units::{Duration, Lbn, Random, Sectors, Seed, Time};
 use std::sync::Arc;
 
-/// What one translation takes: Qian and Wang (section 4.1) extracted a drive of 152,213 tracks
-/// in 7 minutes, two translations a track, and a few for tracks that are unlike. Assumed of
-/// all drives.
+/// Time of one address translation. Qian and Wang (section 4.1) extracted a drive of 152,213 tracks
+/// in 7 minutes. The extraction took two translations per track, and a few more for irregular
+/// tracks. The same time is assumed for all drives.
 const TRANSLATION: Duration = Duration::from_micros(1_300);
 
 /// A simulated drive.
@@ -24,7 +24,7 @@ pub struct SimulatedDrive {
     done: Done,
 }
 
-/// What has ended, by number of arrival.
+/// Completions, each with the number of its request in the order of arrival.
 #[derive(Default)]
 struct Done(Vec<(u64, Completion)>);
 
@@ -35,10 +35,10 @@ impl Observer for Done {
 }
 
 impl SimulatedDrive {
-    /// A drive of this model, at rest at time 0.
+    /// Creates a drive of this model, at rest at time 0.
     ///
     /// # Errors
-    /// Names the key of queue or buffer that cannot be.
+    /// Names the invalid key of the queue or the buffer.
     pub fn new(model: &Model) -> Result<SimulatedDrive, ConfigError> {
         Ok(SimulatedDrive {
             machine: Machine::new(Graph::new(model.branch()?)),
@@ -50,8 +50,8 @@ impl SimulatedDrive {
         })
     }
 
-    /// The same as a host sees it that notices completions late, by an
-    /// exponential time of this mean.
+    /// Returns the drive behind a host that notices completions late. The delay is exponential with
+    /// this mean.
     #[must_use]
     pub fn noticed_late(self, mean: Duration, seed: Seed) -> SimulatedDrive {
         SimulatedDrive {
@@ -69,7 +69,7 @@ impl SimulatedDrive {
         extents: &[Extent],
     ) -> Result<Vec<Answer>, ExtractError> {
         let issued = self.now;
-        // What the drive does by itself until then.
+        // First carries out the drive's own activity up to this time.
         self.machine.advance(issued, &mut self.done);
         self.done.0.clear();
         let first = self.machine.submitted();
@@ -145,7 +145,8 @@ impl Device for SimulatedDrive {
     }
 
     fn translate(&mut self, lbn: Lbn) -> Result<Answer, ExtractError> {
-        // Of several arms each has an equal share; its tracks are further in.
+        // With several arms, each arm has an equal share of the addresses. The cylinders of a
+        // further arm have higher numbers.
         let share = self.geometry.capacity().0;
         if lbn >= Lbn(self.capacity.0) {
             return Err(ExtractError::Translation {
@@ -182,8 +183,8 @@ impl Device for SimulatedDrive {
     }
 }
 
-/// A host that splits reads into pieces, and issues one when the one before has
-/// ended: as block layers and adapters do above the largest transfer of theirs.
+/// A host that splits reads into pieces and issues one piece at a time. Block layers and adapters
+/// do so with reads above their largest transfer.
 pub struct SplittingHost<D> {
     below: D,
     sectors_max: u64,
@@ -223,7 +224,8 @@ impl<D: Device> Device for SplittingHost<D> {
     }
 
     fn burst(&mut self, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {
-        // Each is one piece, or the device's order could not be told from the host's.
+        // Each read of a burst is one piece. Otherwise the host's order would hide the device's
+        // order.
         self.below.burst(extents)
     }
 

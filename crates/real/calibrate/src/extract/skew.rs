@@ -1,45 +1,42 @@
-//! Skews: what passes under the heads between the last sector of a track and the
-//! first of the next.
+//! Skews: the angle between the last sector of a track and the first sector of the next.
 
 use crate::extract::pattern::FoundTrack;
 use crate::extract::timing::Timed;
 use serde::Serialize;
 
-/// Skews that differ by less are one, in revolutions.
+/// Difference in revolutions below which two skews count as one.
 const SAME: f64 = 0.004;
 
-/// Part of a zone's tracks that a skew must stand behind: slips and the ends of
-/// zones make others.
+/// Least fraction of a zone's tracks with a skew. Slips and the ends of zones make rarer skews.
 const PART_MIN: f64 = 0.002;
 
-/// A skew of a zone.
+/// One skew of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Skew {
-    /// Of a revolution, beyond the end of the last sector.
+    /// Skew beyond the end of the last sector, in revolutions.
     pub revolutions: f64,
-    /// The same as a time.
+    /// Skew as a time in ms.
     pub ms: f64,
-    /// The part of the zone's tracks that it stands behind.
+    /// Fraction of the zone's tracks with this skew.
     pub part: f64,
 }
 
-/// The skews of a zone: where only heads change, where the arm moves, where bands
-/// meet.
+/// The skews of a zone: at head switches, at movements of the arm, and between bands.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ZoneSkews {
-    /// The zone's first address.
+    /// First address of the zone.
     pub first: u64,
-    /// The most frequent first.
+    /// Skews, the most frequent first.
     pub skews: Vec<Skew>,
 }
 
-/// Of a revolution, what passes between the end of a track's last sector and the
-/// beginning of the next track.
+/// Returns the angle in revolutions between the end of a track's last sector and the beginning of
+/// the next track.
 pub(crate) fn of_track(track: &FoundTrack) -> f64 {
     (track.step - track.sectors as f64 * track.width).rem_euclid(1.0)
 }
 
-/// The skews of each zone.
+/// Returns the skews of each zone.
 pub fn skews(timed: &Timed, revolution_ns: f64) -> Vec<ZoneSkews> {
     let zones = timed.zones();
     let mut of_zones: Vec<Vec<(f64, u64)>> = vec![Vec::new(); zones.len().max(1)];
@@ -66,7 +63,7 @@ pub fn skews(timed: &Timed, revolution_ns: f64) -> Vec<ZoneSkews> {
         .collect()
 }
 
-/// Skews that are about equal as one, their mean.
+/// Merges about equal skews into their mean.
 fn alike(mut tracks: Vec<(f64, u64)>, revolution_ns: f64) -> Vec<Skew> {
     tracks.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all: u64 = tracks.iter().map(|(_, times)| times).sum();

@@ -1,4 +1,4 @@
-//! Everything that timing tells of a disk, one after the other.
+//! All measurements by timing, one after the other.
 
 use crate::extract::ExtractError;
 use crate::extract::angles::Angles;
@@ -13,7 +13,7 @@ use fullstroke_units::Seed;
 /// Measures the revolution, the tracks, the number of arms, the seek curve and zero latency.
 ///
 /// # Errors
-/// If one of them cannot be told.
+/// If one of these cannot be measured.
 pub async fn survey(probe: Probe, seed: Seed, pace: Pace) -> Result<Mechanics, ExtractError> {
     let angles = Angles::measure(probe, seed).await?;
     let (timed, mut angles) = tracks(angles, pace).await?;

@@ -1,34 +1,34 @@
 //! Tracks by rotational timing.
 //!
-//! On a track, angle goes on evenly with the address; where a track ends, it
-//! jumps by the skew (Worthington et al. 1995; DIXtrac's interrogative part,
-//! Schindler & Ganger 1999; Wong 2019). So a track's end is the first address
-//! whose angle is off the line, which a search by halves finds.
+//! On a track, the angle grows evenly with the address. At the end of a track the angle jumps by
+//! the skew (Worthington et al. 1995; DIXtrac's interrogative part, Schindler & Ganger 1999; Wong
+//! 2019). So a track ends at the first address with an angle off the line. A search by halves finds
+//! this address.
 //!
-//! - The first track is searched whole: the line is drawn out by doubling, and the
-//!   end found by halving.
-//! - Each further track is predicted (`pattern.rs`) and confirmed by two reads: the
-//!   last sector must be on the line, the first of the next track off it. If not,
-//!   the search widens around the prediction.
-//! - Where tracks repeat, whole periods are skipped, ever more of them: the boundary
-//!   at the far end and its angle must be as predicted. If not, half as many.
+//! - The first track is searched whole. The line is drawn out by doubling, and halving finds the
+//!   end.
+//! - Each further track is predicted (`pattern.rs`) and confirmed by two reads. The last sector
+//!   must be on the line, and the first sector of the next track off the line. If not, the search
+//!   widens around the prediction.
+//! - Where tracks repeat, whole periods are skipped, ever more at a time. The boundary at the far
+//!   end and its angle must be as predicted. If not, half as many periods are tried.
 //!
-//! What is compared is skew, a twentieth of a revolution or more; so this stands
-//! noise of a few hundredths of that. Holes of a few sectors (slips) shift the
-//! line by less, and do not count as an end.
+//! The method compares skews, which are a twentieth of a revolution or more. So noise of a few
+//! hundredths of a skew does no harm. Holes of a few sectors (slips) shift the line by less, and do
+//! not count as an end.
 //!
-//! A walk that seems to be none is ended, and a sample of what was found is read again:
-//! where completions are noticed late, an end may be found where there is none.
+//! Where completions are noticed late, an end may be found where there is none. So a walk with too
+//! many doubtful tracks is stopped, and a sample of the boundaries is read again at the end.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `hand.rs` | the track in hand: its line, and what is on it |
-//! | `near.rs` | its end where it is predicted, or near there |
-//! | `whole.rs` | its end, searched from its beginning |
-//! | `together.rs` | tracks confirmed together, where a buffer holds whole ones |
-//! | `leap.rs` | tracks that repeat are skipped |
-//! | `runs.rs` | runs of equal tracks that repeat, too |
-//! | `doubt.rs` | whether a walk through noise is still one |
+//! | `hand.rs` | the current track: its line, and the sectors on the line |
+//! | `near.rs` | the end of a track at or near the predicted address |
+//! | `whole.rs` | the end of a track, searched from its beginning |
+//! | `together.rs` | tracks confirmed together, where a buffer holds whole tracks |
+//! | `leap.rs` | repeating tracks are skipped |
+//! | `runs.rs` | repeating runs of equal tracks are skipped |
+//! | `doubt.rs` | detection of a walk that is lost in noise |
 //! | `confirm.rs` | a sample, read again at the end |
 
 mod confirm;
@@ -54,82 +54,82 @@ use crate::extract::pattern::{FoundTrack, History};
 use fullstroke_tracks::{Boundaries, Builder};
 use fullstroke_units::{Sectors, Seed};
 
-/// By how much an angle is off the line, at least, before skews are known.
+/// Least distance of an angle from the line at a track end, in revolutions, before skews are known.
 pub(crate) const OFF_LINE: f64 = 0.02;
 
-/// Sectors of a track from which nothing is learned.
+/// Length in sectors below which a track does not enter the history.
 const SHORT: u64 = 8;
 
-/// How an extraction by timing goes.
+/// Pace of an extraction by timing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Pace {
     /// Each track is confirmed.
     Every,
-    /// Tracks that repeat are skipped, and taken to be as those before.
+    /// Repeating tracks are skipped, and assumed to equal the tracks before.
     #[default]
     Jumping,
 }
 
-/// What timing found.
+/// Result of rotational timing.
 #[derive(Clone, Debug)]
 pub struct Timed {
-    /// The revolution, and how noisy angles are.
+    /// The revolution, and the noise of angles.
     pub rotation: Rotation,
     /// The tracks.
     pub table: Boundaries,
-    /// Stretches of tracks that repeat, in the order of addresses.
+    /// Stretches of repeating tracks, in the order of addresses.
     pub stretches: Vec<Stretch>,
-    /// Tracks confirmed where they were predicted.
+    /// Number of tracks confirmed at the predicted address.
     pub predicted: u64,
-    /// Reads that those took.
+    /// Number of reads for the predicted tracks.
     pub predicted_reads: u64,
-    /// Tracks that had to be searched.
+    /// Number of searched tracks.
     pub searched: u64,
-    /// Tracks that were skipped.
+    /// Number of skipped tracks.
     pub skipped: u64,
-    /// Reads that the buffer answered, and that were repeated.
+    /// Number of reads answered by the buffer and repeated.
     pub hits: u64,
 }
 
-/// Tracks that repeat, or one.
+/// Repeating tracks, or one track.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stretch {
-    /// The first address.
+    /// First address.
     pub first: u64,
-    /// The angle at which it ends.
+    /// Angle at which the first address ends, in revolutions.
     pub angle: f64,
-    /// The tracks of one period.
+    /// Tracks of one period.
     pub period: Vec<FoundTrack>,
-    /// How often.
+    /// Number of repetitions.
     pub times: u64,
 }
 
 /// Finds the tracks of a device.
 ///
 /// # Errors
-/// If timing does not tell.
+/// If timing gives no result.
 pub async fn timing(probe: Probe, seed: Seed, pace: Pace) -> Result<Timed, ExtractError> {
     let angles = Angles::measure(probe, seed).await?;
     tracks(angles, pace).await.map(|(timed, _)| timed)
 }
 
-/// The same, of a device whose revolution is known.
+/// Finds the tracks of a device whose revolution is known.
 ///
 /// # Errors
-/// If timing does not tell.
+/// If timing gives no result.
 pub async fn tracks(angles: Angles, pace: Pace) -> Result<(Timed, Angles), ExtractError> {
     walk(angles, pace, u64::MAX).await
 }
 
-/// Its first tracks only, each confirmed; about `count`, if it has as many.
+/// Finds and confirms only the first tracks of a device; about `count`, if there are as many.
 ///
 /// # Errors
-/// If timing does not tell.
+/// If timing gives no result.
 pub async fn first_tracks(angles: Angles, count: u64) -> Result<(Timed, Angles), ExtractError> {
     walk(angles, Pace::Every, count).await
 }
 
-/// Goes through `count` tracks at least, or all.
+/// Goes through at least `count` tracks, or all.
 async fn walk(angles: Angles, pace: Pace, count: u64) -> Result<(Timed, Angles), ExtractError> {
     let mut walk = Walk {
         hand: Hand::first(angles).await?,
@@ -198,9 +198,9 @@ struct Walk {
     builder: Builder,
     history: History,
     runs: Runs,
-    /// Sectors of the last track that was a little unlike the others.
+    /// Length in sectors of the last slightly different track.
     unlike: u64,
-    /// The sectors of a period, and by how much the angle turns over it.
+    /// Length of a period in sectors, and the turn of the angle over the period in revolutions.
     turn: (u64, f64),
     stretches: Vec<Stretch>,
     counts: Counts,
@@ -208,7 +208,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Confirms or finds the track in hand.
+    /// Confirms or finds the current track.
     async fn one(&mut self) -> Result<(), ExtractError> {
         let reads = self.hand.angles.probe().effort().reads;
         let predicted = self.history.next();
@@ -231,8 +231,8 @@ impl Walk {
         self.take(end, Some(predicted))
     }
 
-    /// Whether the track in hand, for which reads were counted from `reads` on, is one
-    /// of too many that seem to be none.
+    /// Returns an error if the current track is one of too many that seem to be no tracks. `reads`
+    /// is the number of reads before this track.
     fn judge(&mut self, end: End, reads: u64, predicted: bool) -> Result<(), ExtractError> {
         let all = self.hand.angles.probe().effort().reads;
         assert!(
@@ -250,8 +250,11 @@ impl Walk {
         )
     }
 
-    /// The same end, unless the track would be a sector shorter than the one before or
-    /// the `predicted` one, and the next of that sector alone: then its last was misread.
+    /// Returns `end`, moved on by one sector if the last sector was misread.
+    ///
+    /// The sector was misread if two things hold. The track would be one sector shorter than the
+    /// track before or the `predicted` track, and the next track would consist of that sector
+    /// alone.
     async fn not_one_short(
         &mut self,
         end: End,
@@ -284,8 +287,8 @@ impl Walk {
         })
     }
 
-    /// The end of the track in hand, if it is about where it is predicted, or where
-    /// another likely track has it; and which that was.
+    /// Returns the end of the current track, if the end is about as `predicted` or exactly as of
+    /// another likely track. Also returns the matching track.
     async fn near(
         &mut self,
         predicted: FoundTrack,
@@ -305,12 +308,12 @@ impl Walk {
             .map(|end| (end, predicted)))
     }
 
-    /// The track in hand is this, and goes into the table.
+    /// Adds the current track, which ends at `end`, to the table.
     fn take(&mut self, end: End, predicted: Option<FoundTrack>) -> Result<(), ExtractError> {
         let sectors = end.lbn - self.hand.first;
         self.builder.push(Sectors(sectors))?;
         let step = nearest(end.next - self.hand.at).rem_euclid(1.0);
-        // A few sectors at the end of a zone are no line.
+        // A few sectors at the end of a zone make no reliable line.
         let width = match predicted.or_else(|| self.history.next()) {
             Some(usual) if sectors < SHORT => usual.width,
             _ => end.width,
@@ -334,8 +337,8 @@ impl Walk {
         Ok(())
     }
 
-    /// A track with a hole is followed by tracks as the others are; but the second
-    /// that is unlike the others in the same way is a kind of its own.
+    /// Adds a track to the history. A track with a hole enters as the usual track, because the next
+    /// tracks are like the others. The second track with the same difference is a kind of its own.
     fn remember(&mut self, found: FoundTrack, predicted: Option<FoundTrack>) {
         let kept = match predicted {
             Some(usual)
@@ -373,13 +376,13 @@ impl Walk {
     }
 }
 
-/// Where a track ends.
+/// The end of a track.
 #[derive(Clone, Copy, Debug)]
 struct End {
-    /// The first address of the next.
+    /// First address of the next track.
     lbn: u64,
-    /// Its angle.
+    /// Angle of the first address of the next track.
     next: f64,
-    /// The angle of a sector of the track.
+    /// Angle of a sector of the ended track.
     width: f64,
 }

@@ -1,20 +1,19 @@
 //! Tracks by address translation (Qian & Wang, section 4.1).
 //!
-//! From address 0 sector by sector to the first change of cylinder or surface:
-//! the size S of the first track. Then, with T the last boundary, T+S and T+S-1
-//! are translated: if the two lie on different tracks, T+S is a boundary; if not,
-//! the size has changed, and the track is gone through sector by sector.
+//! The search goes from address 0 sector by sector to the first change of cylinder or surface. This
+//! gives the size S of the first track. Let T be the last boundary. Then T+S and T+S-1 are
+//! translated. If the two lie on different tracks, T+S is a boundary. If not, the size has changed,
+//! and the track is gone through sector by sector.
 //!
-//! That two neighbours lie on different tracks does not say that T+S-1 is still
-//! on the track of T: where a track is shorter by as much as the next is long,
-//! the text's test is fooled. T+S-1 is held against the track of T, which needs
-//! no further translation.
+//! Two neighbours on different tracks do not prove that T+S-1 is still on the track of T. If a
+//! track is shorter by exactly the length of the next track, the test of the text is fooled. So
+//! T+S-1 is compared with the track of T, which needs no further translation.
 //!
-//! On drives whose surfaces take turns by bands, lengths change every few dozen tracks,
-//! and sector by sector is nearly all of the work: 174 of 200 million translations on a
-//! drive of 24 TB. So where the size has changed, lengths that were seen before are tried
-//! ([`Search::Halves`]), and else the end is found by halves: a track is one stretch
-//! of addresses. [`Search::Sectors`] is the document's way.
+//! On drives whose surfaces take turns by bands, lengths change every few dozen tracks. Then the
+//! search by sector is nearly all of the work: 174 of 200 million translations on a drive of 24 TB.
+//! So where the size has changed, earlier lengths are tried first ([`Search::Halves`]). If none
+//! fits, the end is found by halving, because a track is one stretch of addresses.
+//! [`Search::Sectors`] is the document's way.
 
 use crate::extract::ExtractError;
 use crate::extract::machine::{Place, Probe};
@@ -22,33 +21,33 @@ use fullstroke_tracks::{Boundaries, Builder};
 use fullstroke_units::Sectors;
 use std::collections::VecDeque;
 
-/// What translation found.
+/// Result of address translation.
 #[derive(Clone, Debug)]
 pub struct Translated {
     /// The tracks.
     pub table: Boundaries,
-    /// Tracks that were searched, or gone through sector by sector.
+    /// Number of tracks searched by halves or sector by sector.
     pub irregular: u64,
-    /// Their sectors.
+    /// Number of sectors of the searched tracks.
     pub irregular_sectors: u64,
     /// Cylinder and surface of the first tracks, in the order of addresses.
     pub first_places: Vec<(u32, u32)>,
 }
 
-/// How the end of a track is found whose length is not that of the one before.
+/// Method to find the end of a track whose length differs from the track before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Search {
-    /// Lengths that were seen before are tried, the latest first; else by halves.
+    /// Tries earlier lengths, the latest first, and then halves.
     #[default]
     Halves,
-    /// Sector by sector, as the document has it.
+    /// Goes sector by sector, as in the document.
     Sectors,
 }
 
-/// Tracks of which the place is kept.
+/// Number of first tracks whose places are kept.
 const PLACES: usize = 256;
 
-/// Lengths that are tried: two for each surface of a band, and some.
+/// Number of lengths to try: two for each surface of a band, and some more.
 const LENGTHS: usize = 16;
 
 /// Finds all tracks by translation, quickly.
@@ -85,7 +84,7 @@ pub async fn translate_by(probe: Probe, search: Search) -> Result<Translated, Ex
             break;
         }
         if size > 0 && predicted < capacity {
-            // A boundary where the table says; the last sector is on this track.
+            // The prediction holds: the boundary is real, and the last sector is on this track.
             let next = probe.translate(predicted).await?;
             if !same_track(next, here) && same_track(probe.translate(predicted - 1).await?, here) {
                 found.track(size, here)?;
@@ -127,7 +126,7 @@ impl Found {
     }
 }
 
-/// Where the track of `start` ends, and where the address behind it lies.
+/// Returns the end of the track of `start`, and the place of the address behind.
 async fn by_sector(probe: &Probe, start: u64, here: Place) -> Result<(u64, Place), ExtractError> {
     for lbn in start + 1..probe.capacity().0 {
         let place = probe.translate(lbn).await?;
@@ -138,7 +137,7 @@ async fn by_sector(probe: &Probe, start: u64, here: Place) -> Result<(u64, Place
     Ok((probe.capacity().0, here))
 }
 
-/// Lengths of tracks that were seen, the latest first.
+/// Earlier lengths of tracks, the latest first.
 #[derive(Debug, Default)]
 struct Lengths(VecDeque<u64>);
 
@@ -150,7 +149,7 @@ impl Lengths {
     }
 }
 
-/// The same as [`by_sector`], if a track is one stretch of addresses.
+/// Returns the same as [`by_sector`], if a track is one stretch of addresses.
 async fn by_halves(
     probe: &Probe,
     start: u64,
@@ -158,7 +157,7 @@ async fn by_halves(
     lengths: &Lengths,
 ) -> Result<(u64, Place), ExtractError> {
     let capacity = probe.capacity().0;
-    // The last address that is known to be on the track, the first known not to be.
+    // The last address known to be on the track, and the first known to be off the track.
     let (mut low, mut high) = (start, capacity);
     let mut next = here;
     for &sectors in &lengths.0 {

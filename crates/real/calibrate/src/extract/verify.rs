@@ -1,6 +1,6 @@
-//! Whether claimed boundaries are any (Qian & Wang, figure 4.1.3): reads of 64
-//! sectors at random offsets around them, those that cross one beside those that
-//! do not; and all of them by offset, as the figure has them.
+//! Test of claimed track boundaries (Qian & Wang, figure 4.1.3). Reads of 64 sectors begin at
+//! random offsets around the boundaries. Reads that cross a boundary are compared with reads that
+//! do not. All reads are also reported by offset, as in the figure.
 
 use crate::extract::ExtractError;
 use crate::extract::machine::Probe;
@@ -10,42 +10,43 @@ use fullstroke_units::Seed;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Sectors of a read: the document's.
+/// Length of a read in sectors, as in the document.
 const SECTORS: u64 = 64;
 
-/// Of the tracks, the first so many are measured, as the document measures its
-/// first zone: elsewhere seeks would only add to the spread.
+/// Divisor of the number of tracks: only the first part is measured, as the document measures its
+/// first zone. Reads elsewhere would add seeks and so only widen the spread.
 const PART: u64 = 16;
 
-/// Standard errors by which the two must differ.
+/// Least difference between the two kinds of reads, in standard errors.
 const ERRORS: f64 = 3.0;
 
-/// Bins of offsets at most: those of the figure's axis that a terminal shows.
+/// Largest number of bins of offsets: as many as a terminal shows of the figure's axis.
 const BINS: i64 = 48;
 
-/// Reads that begin at about one offset from the boundary next to their beginning.
+/// Reads that begin at about one offset from the nearest boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Offset {
-    /// Sectors from that boundary to the bin's first offset; less than 0 before it.
+    /// Distance in sectors from the boundary to the bin's first offset; negative before the
+    /// boundary.
     pub from: i64,
-    /// What they took.
+    /// Times of the reads.
     pub sample: Sample,
 }
 
-/// What the two cost.
+/// Times of both kinds of reads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verified {
     /// Reads that cross a boundary.
     pub crossing: Sample,
-    /// Reads that do not.
+    /// Reads within a track.
     pub within: Sample,
-    /// By how much the former take longer, on average.
+    /// Mean difference between crossing reads and reads within a track, in ms.
     pub difference_ms: f64,
-    /// The standard error of that.
+    /// Standard error of the difference, in ms.
     pub error_ms: f64,
-    /// Whether they do, beyond chance.
+    /// True if crossing reads take longer, beyond chance.
     pub confirmed: bool,
-    /// Sectors of each of `offsets`.
+    /// Number of sectors of each bin of `offsets`.
     pub bin_sectors: i64,
     /// Time against the offset from the boundary (Qian & Wang, figure 4.1.3).
     pub offsets: Vec<Offset>,
@@ -54,7 +55,7 @@ pub struct Verified {
 /// Reads `reads` times across boundaries of `table`, and as often within tracks.
 ///
 /// # Errors
-/// If the table is not of this device, or its tracks are too short for it.
+/// If the table is not of this device, or its tracks are too short for the test.
 pub async fn verify(
     probe: Probe,
     table: Boundaries,
@@ -102,7 +103,7 @@ pub async fn verify(
             continue;
         };
         let response = probe.read(start, SECTORS).await?.response_ns();
-        // From the boundary behind the track or before it, whichever is nearer.
+        // The offset from the boundary behind the track or before the track, whichever is nearer.
         let (behind, before) = (
             start as i64 - end as i64,
             start as i64 - track.start.0 as i64,
@@ -130,8 +131,8 @@ pub async fn verify(
     })
 }
 
-/// Times in ns by offset: the width of bins, half a read or a multiple of that, and those that
-/// are not empty.
+/// Groups times in ns by offset. Returns the width of a bin, which is half a read or a multiple,
+/// and the bins that are not empty.
 fn binned(at_offsets: &[(i64, u64)]) -> (i64, Vec<Offset>) {
     let half = SECTORS as i64 / 2;
     let reach = at_offsets

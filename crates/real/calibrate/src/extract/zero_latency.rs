@@ -1,12 +1,13 @@
-//! Whether transfers begin wherever the heads land.
+//! Tests if transfers begin at any sector under the heads.
 //!
-//! Two tests. Tracks are read, all but their first sector, from wherever the heads
-//! happen to be: without zero latency each read ends when the track's end has
-//! passed, at one angle from the first sector; with it, a revolution after the
-//! heads landed, at any. That holds also where a slow bus makes reads longer than a
-//! revolution, and where their times tell nothing. And two neighbouring sectors
-//! are read in reverse order (Worthington et al. 1995; Qian & Wang, figure 4.1.4): the
-//! second comes from the buffer, or waits.
+//! The first test reads tracks without their first sector, from random angles. Without zero latency
+//! each read ends when the end of the track has passed, at one angle from the first sector. With
+//! zero latency a read ends one revolution after the heads landed, at any angle. The test also
+//! works where a slow bus makes reads longer than a revolution, and where the times of reads tell
+//! nothing.
+//!
+//! The second test reads two neighbouring sectors in reverse order (Worthington et al. 1995; Qian &
+//! Wang, figure 4.1.4). The second read comes from the buffer, or waits.
 
 use crate::extract::ExtractError;
 use crate::extract::angles::Angles;
@@ -15,49 +16,48 @@ use fullstroke_tracks::Boundaries;
 use fullstroke_units::Duration;
 use serde::Serialize;
 
-/// Whole tracks that are read, and pairs.
+/// Number of whole tracks to read, and number of pairs.
 const READS: u64 = 200;
 
-/// From one to the next, downward: seeks are short, and nothing is read ahead.
+/// Number of tracks from one read to the next, downward: seeks are short, and nothing is read
+/// ahead.
 const STEP: u64 = 2;
 
-/// How much the angles agree at which reads end, as the length of their mean: above
-/// the one they wait for a beginning, below the other they do not.
+/// Agreement of the angles at which reads end, as the length of their mean. Above the first value
+/// reads wait for the beginning of the track; below the second value reads do not wait.
 const AGREE: (f64, f64) = (0.8, 0.7);
 
-/// Revolutions that a whole track takes at least where the bus is slower than the
-/// platter: from a sector at random on it is one and a half on average.
+/// Least time of a whole track in revolutions, where the bus is slower than the platter. From a
+/// random sector on, the mean is one and a half without a slow bus.
 const SLOW: f64 = 1.9;
 
-/// Revolutions that reads of whole tracks take at least, on average: what is shorter is
-/// none, and ends at one angle either way.
+/// Least mean time of reads of whole tracks, in revolutions. A shorter extent is no track, and ends
+/// at one angle in either case.
 const WHOLE: f64 = 0.8;
 
-/// Of a revolution: what comes sooner did not wait for one.
+/// Time in revolutions below which a read did not wait for the platter.
 const SOON: f64 = 0.25;
 
-/// What was seen.
+/// Result of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Latency {
-    /// Whether reads of whole tracks wait for no beginning; `None` where their data
-    /// come over the bus in order and more slowly than the platter turns, so that it
-    /// makes no difference.
+    /// True if reads of whole tracks wait for no beginning. `None` if the data come over the bus in
+    /// order and more slowly than the platter turns, because zero latency then makes no difference.
     pub zero_latency: Option<bool>,
-    /// How much the angles at which they end agree: 0 if they are any, 1 if they are
-    /// the same.
+    /// Agreement of the angles at which the reads end: 0 for random angles, 1 for equal angles.
     pub agreement: f64,
-    /// Reads of whole tracks but for a sector.
+    /// Reads of whole tracks without their first sector.
     pub whole_tracks: Sample,
     /// The second reads of reversed pairs.
     pub reversed: Sample,
-    /// How many of these came within a quarter of a revolution.
+    /// Fraction of second reads that ended within a quarter of a revolution.
     pub soon_part: f64,
 }
 
-/// Tells, of a device whose tracks are known.
+/// Tests a device whose tracks are known.
 ///
 /// # Errors
-/// If a read fails, the tracks of `table` are none, or the angles neither agree nor differ.
+/// If a read fails, the tracks of `table` are wrong, or the angles neither agree nor differ.
 pub async fn zero_latency(
     angles: &mut Angles,
     table: &Boundaries,
@@ -103,8 +103,8 @@ pub async fn zero_latency(
     })
 }
 
-/// Reads tracks but for their first sectors, then these; the times of the former, and
-/// how much the angles agree between the ends of both.
+/// Reads tracks without their first sectors, and then the first sectors. Returns the times of the
+/// former, and the agreement of the angles between the ends of both.
 async fn whole_tracks(
     angles: &mut Angles,
     table: &Boundaries,
@@ -122,7 +122,7 @@ async fn whole_tracks(
         else {
             continue;
         };
-        // From any angle.
+        // Start at any angle.
         let pause = angles.random().unit() * revolution;
         angles
             .probe()
@@ -134,7 +134,7 @@ async fn whole_tracks(
             .await?;
         let first = angles.completion(track.start.0).await?;
         whole.push(read.response_ns());
-        // Tracks of other lengths end elsewhere, by a sector or so.
+        // Tracks of other lengths end elsewhere, by about a sector.
         let turned =
             (read.completed.as_nanos() as f64 - first) / revolution * std::f64::consts::TAU;
         cosines += turned.cos();

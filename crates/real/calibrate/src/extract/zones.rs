@@ -1,90 +1,91 @@
-//! Zones, from the lengths of tracks here and there.
+//! Zones, from samples of track lengths.
 //!
-//! A zone is a stretch of addresses whose tracks have the same few lengths: one, or
-//! one for each surface, which take turns however the drive orders its surfaces. So
-//! where a zone ends is where lengths stop to come back:
+//! A zone is a stretch of addresses whose tracks have the same few lengths: one length, or one for
+//! each surface. The surfaces take turns in the order of the drive. So a zone ends where its
+//! lengths stop to come back:
 //!
-//! - Lengths are looked at in some thousand places. One that never comes again
-//!   nearby is of a track with holes, and says nothing.
-//! - A zone ends where not all of its lengths come back, and not all that follow
-//!   have been there before: zones next to each other may share some. It ends just
-//!   where that is most likely, given how frequent each length is on either side.
-//! - Between the last place that is of the one zone only and the first that is of
-//!   the next only, the beginning is found by halves.
+//! - Lengths are examined in some thousand places. A length that never comes back nearby belongs to
+//!   a track with holes, and tells nothing.
+//! - Neighbouring zones may share some lengths. A zone ends where two conditions hold: not all of
+//!   its lengths come back, and not all of the following lengths are known from before. The exact
+//!   place is the most likely one, given the frequency of each length on either side.
+//! - The first address of the next zone lies between two places: the last with a length of only the
+//!   one zone, and the first with a length of only the next. Halving finds the address.
 //!
-//! Who says how long a track is, is a table ([`Timed::zones`]) or the disk
-//! (`density.rs`).
+//! The length of a track comes from a table ([`Timed::zones`]) or from the disk (`density.rs`).
 
 use crate::extract::timing::Timed;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Places that are looked at.
+/// Number of examined places.
 pub(crate) const PLACES: u64 = 8192;
 
-/// Places within which a length comes back.
+/// Number of places within which a length must come back.
 const NEARBY: usize = 512;
 
-/// Places of a zone at least: less are of what is left over at its end.
+/// Least number of places of a zone. Fewer places are a rest at the end of a zone.
 const ZONE_PLACES_MIN: usize = 3;
 
-/// What counts as all, of lengths that come back.
+/// Fraction of lengths that counts as all, as numerator and denominator.
 const ALL: (usize, usize) = (7, 8);
 
-/// Places from which it is told how frequent lengths are, and how much zones have in
-/// common at most.
+/// Number of places from which the frequency of lengths is known. `HALF` is the largest common part
+/// of the frequencies of two zones.
 const ENOUGH: usize = 32;
 const HALF: f64 = 0.5;
 
-/// How frequent a length is that was not seen.
+/// Assumed frequency of an unseen length.
 const RARE: f64 = 1e-3;
 
-/// Of a bracket, where it is looked at, until one tells: the multiples of the golden
-/// ratio, which lie in ever other gaps.
+/// Step from one look into a bracket to the next, as a fraction of the gap. The multiples of the
+/// golden ratio fall into ever different gaps. `LOOKS` is the largest number of looks without a
+/// result.
 const GOLDEN: f64 = 0.618_033_988_749_895;
 const LOOKS: u32 = 12;
 
-/// A zone as it was found.
+/// A zone found by the extraction.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct FoundZone {
-    /// Its first address.
+    /// First address.
     pub first: u64,
-    /// Sectors of its longest tracks.
+    /// Length of the zone's longest tracks, in sectors.
     pub sectors_per_track: f64,
-    /// The lengths of its tracks in sectors, ascending: of each surface, where these
-    /// differ. Those of a few tracks with holes may be among them.
+    /// Lengths of the zone's tracks in sectors, ascending: one for each surface, where surfaces
+    /// differ. A few lengths of tracks with holes may be among them.
     pub lengths: Vec<u64>,
 }
 
-/// How long a track is somewhere, and what of it was seen.
+/// Length of a track at one place, and the range of addresses known to be on the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The first address that is known to be of this track.
+    /// First address known to be on the track.
     pub first: u64,
-    /// That behind the last.
+    /// First address behind the known range.
     pub end: u64,
-    /// Its sectors.
+    /// Length of the track in sectors.
     pub sectors: u64,
 }
 
-/// Where a zone begins: behind `low`, at `high` at the latest.
+/// Range in which a zone begins: behind `low`, at `high` at the latest.
 #[derive(Clone, Debug)]
 pub(crate) struct Bracket {
-    /// The last that is known of the zone before.
+    /// Last known place of the zone before.
     pub low: Place,
-    /// The first that is known of this one.
+    /// First known place of this zone.
     pub high: Place,
-    /// Lengths of the one only, and of the other only; of the other is all else, if there
-    /// are only tracks left whose length both have.
+    /// Lengths that only the zone before has. `behind` are the lengths that only this zone has. If
+    /// looks find only lengths of both zones, `behind` becomes `None`. Then every length outside
+    /// `before` counts as this zone's.
     before: HashSet<u64>,
     behind: Option<HashSet<u64>>,
     looks: u32,
 }
 
 impl Bracket {
-    /// Where to look next; nothing where less than `gap` is left, or where looks do
-    /// not tell.
+    /// Returns the next address to examine. Returns `None` if less than `gap` is left, or if looks
+    /// give no result.
     pub(crate) fn look(&mut self, gap: u64) -> Option<u64> {
         if self.looks == LOOKS && self.behind.take().is_some() {
             self.looks = 0;
@@ -94,12 +95,12 @@ impl Bracket {
         (self.gap() >= gap.max(1) && self.looks < LOOKS).then_some(at)
     }
 
-    /// Addresses of which it is not known which zone they are of.
+    /// Returns the number of addresses whose zone is unknown.
     pub(crate) fn gap(&self) -> u64 {
         self.high.first.saturating_sub(self.low.end)
     }
 
-    /// What was there; nothing if that could not be told.
+    /// Adds the result of a look; `None` if the track length could not be measured.
     pub(crate) fn tell(&mut self, seen: Option<Place>) {
         self.looks += 1;
         let Some(place) = seen else { return };
@@ -124,15 +125,15 @@ impl Bracket {
     }
 }
 
-/// A zone, as places show it.
+/// A zone, as sampled places show it.
 pub(crate) struct Sketch {
-    /// Where it begins.
+    /// Range in which the zone begins.
     pub begins: Bracket,
     lengths: Vec<u64>,
 }
 
 impl Sketch {
-    /// The zone.
+    /// Returns the zone.
     pub(crate) fn zone(self) -> FoundZone {
         let sectors_per_track = self.lengths.last().map_or(0.0, |&longest| longest as f64);
         FoundZone {
@@ -142,13 +143,13 @@ impl Sketch {
         }
     }
 
-    /// The shortest length.
+    /// Returns the shortest length.
     pub(crate) fn shortest(&self) -> u64 {
         self.lengths.first().copied().unwrap_or(0)
     }
 }
 
-/// The zones that `places`, in the order of addresses, are of.
+/// Returns the zones of `places`, which are in the order of addresses.
 pub(crate) fn sketch(places: &[Place]) -> Vec<Sketch> {
     let places = coming_back(places);
     let mut sketches: Vec<Sketch> = Vec::new();
@@ -202,7 +203,7 @@ pub(crate) fn sketch(places: &[Place]) -> Vec<Sketch> {
     sketches
 }
 
-/// Those whose length comes again nearby; all, if none does.
+/// Returns the places whose length comes back nearby; all places if none does.
 fn coming_back(places: &[Place]) -> Vec<Place> {
     let mut last: HashMap<u64, usize> = HashMap::new();
     let mut back = vec![false; places.len()];
@@ -226,13 +227,13 @@ fn coming_back(places: &[Place]) -> Vec<Place> {
     }
 }
 
-/// Behind the last place of the zone that begins with the one at `first`.
+/// Returns the index behind the last place of the zone that begins at index `first`.
 fn end_of_zone(places: &[Place], first: usize) -> usize {
     let mut own: HashSet<u64> = HashSet::new();
     for at in first + 1..places.len() {
         own.insert(places[at - 1].sectors);
         let ahead = &places[at..places.len().min(at + NEARBY)];
-        // As it is nearly everywhere.
+        // A quick test that holds nearly everywhere.
         if own.contains(&ahead[0].sectors) && own.contains(&ahead[ahead.len() / 2].sectors) {
             continue;
         }
@@ -244,7 +245,7 @@ fn end_of_zone(places: &[Place], first: usize) -> usize {
     places.len()
 }
 
-/// Whether what is `ahead` is not of the zone of `lately`, which has its `own` lengths.
+/// Returns true if the places `ahead` are not of the zone of `lately`, which has the lengths `own`.
 fn is_other(lately: &[Place], ahead: &[Place], own: &HashSet<u64>) -> bool {
     let follow: HashSet<u64> = ahead.iter().map(|place| place.sectors).collect();
     let back = lately
@@ -262,7 +263,8 @@ fn is_other(lately: &[Place], ahead: &[Place], own: &HashSet<u64>) -> bool {
     known * ALL.1 < ahead.len() * ALL.0 || enough && in_common(lately, ahead) < HALF
 }
 
-/// How frequent each length is in the one and in the other, in an order that repeats.
+/// Returns the frequency of each length in both lists. The order of a `BTreeMap` repeats from run
+/// to run.
 fn frequencies(lately: &[Place], ahead: &[Place]) -> BTreeMap<u64, [f64; 2]> {
     let mut parts: BTreeMap<u64, [f64; 2]> = BTreeMap::new();
     for (side, places) in [lately, ahead].into_iter().enumerate() {
@@ -273,7 +275,7 @@ fn frequencies(lately: &[Place], ahead: &[Place]) -> BTreeMap<u64, [f64; 2]> {
     parts
 }
 
-/// Which part the two have in common, each length as often as where it is rarer.
+/// Returns the common part of both lists. Each length counts with the lower of its two frequencies.
 fn in_common(lately: &[Place], ahead: &[Place]) -> f64 {
     frequencies(lately, ahead)
         .values()
@@ -281,7 +283,7 @@ fn in_common(lately: &[Place], ahead: &[Place]) -> f64 {
         .sum()
 }
 
-/// How many of `ahead` are still of the zone of `lately`, most likely.
+/// Returns the most likely number of places of `ahead` that still belong to the zone of `lately`.
 fn most_likely(lately: &[Place], ahead: &[Place]) -> usize {
     let parts = frequencies(lately, ahead);
     let (mut best, mut most, mut sum) = (0, 0.0, 0.0);
@@ -300,13 +302,13 @@ fn most_likely(lately: &[Place], ahead: &[Place]) -> usize {
 }
 
 impl Timed {
-    /// The zones that its tracks are of.
+    /// Returns the zones of the tracks.
     pub fn zones(&self) -> Vec<FoundZone> {
         zones_of(&self.table)
     }
 }
 
-/// The zones of a table.
+/// Returns the zones of a table.
 fn zones_of(table: &Boundaries) -> Vec<FoundZone> {
     let at = |lbn: u64| {
         let track = table.track_at(Lbn(lbn))?;
@@ -318,7 +320,7 @@ fn zones_of(table: &Boundaries) -> Vec<FoundZone> {
     };
     assert!(table.len() > 0, "a table has a track at least");
     let count = table.len().min(PLACES);
-    // Not evenly: tracks may differ in step.
+    // The places are not evenly spaced, because tracks may differ in step with the spacing.
     let spread = |index: u64| {
         let part = (index as f64 * GOLDEN).fract();
         (((index as f64 + part) * table.len() as f64 / count as f64) as u64).min(table.len() - 1)
@@ -340,8 +342,9 @@ mod tests {
     use super::*;
     use fullstroke_units::{Random, Seed};
 
-    /// Places of zones, of which each has `surfaces` lengths that take turns by bands, in
-    /// steps of 8 sectors as drives have them: most are of the next zone, too.
+    /// Returns places of zones with `surfaces` lengths each, which take turns by bands. Lengths
+    /// differ in steps of 8 sectors, as on real drives, so most lengths occur in the next zone as
+    /// well.
     fn banded(random: &mut Random, surfaces: u64, zones: u64) -> (Vec<Place>, Vec<u64>) {
         let (mut places, mut begins, mut at) = (Vec::new(), Vec::new(), 0);
         for zone in 0..zones {
@@ -350,7 +353,7 @@ mod tests {
                 .collect();
             begins.push(at);
             for index in 0..40 * surfaces + random.below(100) {
-                // A place in a hundred is of a track with a hole.
+                // One place in a hundred is on a track with a hole.
                 let hole = if random.below(100) == 0 {
                     1 + random.below(6)
                 } else {
@@ -382,7 +385,7 @@ mod tests {
                 begins.len(),
                 "{surfaces}: {found:?} {begins:?}"
             );
-            // As far off as a few bands whose length both zones have.
+            // The error may be a few bands long, because both zones have the length of these bands.
             let near = |(found, begin): (&u64, &u64)| found.abs_diff(*begin) <= 4000 * 2 * surfaces;
             assert!(
                 found.iter().zip(&begins).all(near),

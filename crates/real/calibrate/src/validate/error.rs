@@ -1,4 +1,4 @@
-//! What can go wrong with a validation.
+//! Errors of a validation.
 
 use fullstroke_contract::ConfigError;
 use fullstroke_disksim::ImportError;
@@ -9,7 +9,7 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a drive could not be held against a measurement.
+/// Reason why a drive could not be compared with a measurement.
 #[derive(Debug, Error)]
 pub enum ValidateError {
     /// The trace cannot be read or understood.
@@ -21,20 +21,20 @@ pub enum ValidateError {
     /// A parameter file of DiskSim cannot be read.
     #[error(transparent)]
     Import(Box<ImportError>),
-    /// The drive cannot be built from its description.
+    /// The drive's description is invalid.
     #[error("{drive}: {source}")]
     Model {
         /// The drive.
         drive: String,
-        /// What cannot be.
+        /// The invalid key.
         source: ConfigError,
     },
-    /// A folder or file cannot be looked at.
+    /// A folder or file cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A folder without traces.
@@ -45,10 +45,10 @@ pub enum ValidateError {
     NoTraces {
         /// The folder.
         folder: PathBuf,
-        /// What was there and why it was left out, or nothing.
+        /// Files of the folder, with the reasons why each was left out; empty if there were none.
         notes: String,
     },
-    /// No drive belongs to the trace.
+    /// No drive is known for the trace.
     #[error(
         "no drive is known for trace `{trace}`: there is no {beside}, and no drive of the library has `{name}` in its \
          name; say which it is with --drive NAME or --drive FILE"
@@ -56,12 +56,12 @@ pub enum ValidateError {
     NoDrive {
         /// The trace.
         trace: String,
-        /// The files that were looked for.
+        /// Names of the expected files.
         beside: String,
         /// The trace's own name.
         name: String,
     },
-    /// A model that cannot be read by other rules.
+    /// The drive's model cannot be read with other rules.
     #[error(
         "trace `{trace}`: no .parv or .diskspecs file stands beside it; rules are for reading these"
     )]
@@ -76,7 +76,7 @@ pub enum ValidateError {
     AmbiguousDrive {
         /// The trace.
         trace: String,
-        /// Joined for reading: `a or --drive b`.
+        /// Candidates, joined for reading: `a or --drive b`.
         candidates: String,
     },
     /// A request does not fit the drive.
@@ -85,20 +85,20 @@ pub enum ValidateError {
          {capacity} sectors; choose the drive that was measured with --drive"
     )]
     BeyondDrive {
-        /// The trace.
+        /// Path of the trace.
         file: String,
-        /// Line.
+        /// Line of the request.
         place: String,
         /// First sector.
         start: u64,
         /// First sector behind the request.
         end: u64,
-        /// The drive.
+        /// Name of the drive.
         drive: String,
-        /// Its sectors.
+        /// Capacity of the drive in sectors.
         capacity: u64,
     },
-    /// The clock ends before the trace does.
+    /// The clock ends before the trace.
     #[error(
         "trace `{file}`: only {completed} of {requests} requests fit on the clock; its think times add up to more \
          than 584 years: check the last column, which counts microseconds"
@@ -106,17 +106,17 @@ pub enum ValidateError {
     ClockEnded {
         /// The trace.
         file: String,
-        /// Requests that were finished.
+        /// Number of finished requests.
         completed: u64,
-        /// Requests of the trace.
+        /// Number of requests of the trace.
         requests: usize,
     },
-    /// A log that says too little of its disk to fit a model to it.
+    /// The log says too little about the disk to fit a model.
     #[error("log `{file}` cannot tell what its disk is like: {reason}")]
     CannotTell {
         /// The log.
         file: String,
-        /// Why, and what was expected.
+        /// The reason, and the expected content.
         reason: String,
     },
     /// The log could not be written.
@@ -125,8 +125,8 @@ pub enum ValidateError {
 }
 
 impl ValidateError {
-    /// `error`, met while reading a trace that is replayed on `drive`. What
-    /// other commands offer (`--skip-bad`, `--beyond`) is not offered: a
+    /// Converts `error`, which a trace for `drive` caused while it was read. The messages of other
+    /// commands offer `--skip-bad` and `--beyond`. Here these are not offered, because a
     /// measurement with holes measures something else.
     pub(crate) fn from_trace(error: TraceError, drive: &str) -> ValidateError {
         match error {

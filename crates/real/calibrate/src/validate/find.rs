@@ -1,4 +1,4 @@
-//! Traces under a path, and the drive that belongs to each.
+//! Traces under a path, and the drive of each trace.
 
 use crate::validate::ValidateError;
 use fullstroke_drive::Model;
@@ -11,64 +11,64 @@ use thiserror::Error;
 /// The format of validation traces.
 const FORMAT: &str = "disksim-validate";
 
-/// How a trace's name ends, packed or not.
+/// Endings of the names of traces, packed or not.
 const SUFFIXES: [&str; 4] = [".trace", ".trace.gz", ".trace.zst", ".trace.xz"];
 
-/// Descriptions that may stand beside `X.trace`, as `X.<extension>`, in the
-/// order in which they are preferred: one of ours, then DiskSim's. A `.parv`
-/// names the disk that was replayed; `.diskspecs` may hold several.
+/// Extensions of descriptions that may stand beside `X.trace`, as `X.<extension>`, in the order of
+/// preference. The project's own format comes first, then DiskSim's. A `.parv` names the disk that
+/// was replayed; a `.diskspecs` may hold several disks.
 const BESIDE: [&str; 3] = ["toml", "parv", "diskspecs"];
 
-/// A trace, and the drive that was measured, as the trace's name has it.
+/// A trace, and the name of its drive according to the trace's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceFile {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its name without `.trace` and what follows.
+    /// Name of the file without `.trace` and the rest.
     pub name: String,
 }
 
-/// A trace of a folder that is not replayed.
+/// A trace of a folder, left out of the comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedTrace {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
-/// A trace of a folder that cannot be replayed: the trace itself is damaged, or
-/// its drive's description is. The others of the folder stand.
+/// A trace of a folder that cannot be replayed, because the trace or its drive's description is
+/// damaged. The other traces of the folder are not affected.
 #[derive(Debug)]
 pub struct FailedTrace {
-    /// The trace.
+    /// Trace.
     pub trace: TraceFile,
-    /// Why.
+    /// Reason.
     pub error: ValidateError,
 }
 
 /// The traces under a path.
 #[derive(Debug, Default)]
 pub struct Traces {
-    /// Those to be replayed, each with its drive, by name.
+    /// Traces to replay, each with its drive, by name.
     pub found: Vec<(TraceFile, FoundDrive)>,
-    /// Those of a folder that are in another format or whose drive is not known.
+    /// Traces of a folder that are in another format or whose drive is unknown.
     pub skipped: Vec<SkippedTrace>,
-    /// Those of a folder that cannot be used.
+    /// Unusable traces of a folder.
     pub failed: Vec<FailedTrace>,
 }
 
-/// A drive, and where its description was found.
+/// A drive, and the place of its description.
 #[derive(Clone, Debug)]
 pub struct FoundDrive {
-    /// Its name in the library, or the file that describes it.
+    /// Name of the drive in the library, or the file with its description.
     pub name: String,
     /// The drive.
     pub model: Model,
 }
 
 impl TraceFile {
-    /// The trace at `path`.
+    /// Creates the trace at `path`.
     pub fn new(path: &Path) -> TraceFile {
         let file = path
             .file_name()
@@ -81,14 +81,15 @@ impl TraceFile {
     }
 }
 
-/// The traces at `path`, each with its drive. A file is that one trace; of a
-/// folder it is every file whose name ends in `.trace` (plain or packed), is in
-/// the format of validation traces and has a known drive. `drive` is the name
-/// or file of the drive, if the user has said it.
+/// Returns the traces at `path`, each with its drive.
+///
+/// A file is a single trace. In a folder, a trace is a file that meets three conditions: its name
+/// ends in `.trace` (plain or packed), its format is that of validation traces, and its drive is
+/// known. `drive` is the name or file of the drive, if the user gave one.
 ///
 /// # Errors
-/// A path that cannot be read; for a file, that its drive is not known or cannot
-/// be used; for a folder, that it holds nothing to replay.
+/// If the path cannot be read. For a file, if its drive is unknown or unusable. For a folder, if
+/// there is nothing to replay.
 pub fn find_traces(path: &Path, drive: Option<&str>) -> Result<Traces, ValidateError> {
     let unreadable = |source| ValidateError::Read {
         path: path.to_owned(),
@@ -125,8 +126,8 @@ pub fn find_traces(path: &Path, drive: Option<&str>) -> Result<Traces, ValidateE
     Ok(traces)
 }
 
-/// The traces of a folder by name; of several forms of one the first of
-/// `SUFFIXES`.
+/// Returns the traces of a folder by name. Of several forms of one trace, the first of `SUFFIXES`
+/// counts.
 fn traces_in(folder: &Path) -> Result<Vec<TraceFile>, ValidateError> {
     let unreadable = |source| ValidateError::Read {
         path: folder.to_owned(),
@@ -145,7 +146,7 @@ fn traces_in(folder: &Path) -> Result<Vec<TraceFile>, ValidateError> {
     Ok(traces.into_iter().map(|(trace, _)| trace).collect())
 }
 
-/// Why a trace of a folder is left out.
+/// Reason why a trace of a folder is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 enum LeftOut {
     #[error("it is in the format {format}, not a validation trace ({FORMAT})")]
@@ -158,7 +159,7 @@ enum LeftOut {
     Ambiguous { candidates: String },
 }
 
-/// The drive of a trace that was found in a folder, or why it is left out.
+/// Returns the drive of a trace in a folder, or the reason why the trace is left out.
 fn drive_in_folder(
     trace: &TraceFile,
     drive: Option<&str>,
@@ -180,16 +181,18 @@ fn drive_in_folder(
     }
 }
 
-/// The drive that `trace` was measured on: the one that the user `said` (a name
-/// of the library, or a file), else the one described beside the trace (see
-/// [`model_beside`]), else the one drive of the library that has the parts of
-/// the trace's name, in order, in its own name or title: `ibm18es` means
-/// `ibm-ultrastar-18es`. Where a drive is also described as measured
-/// (`<drive>-measured`) that description is taken, and of several drives the one
-/// whose name ends as the trace's does.
+/// Returns the drive on which `trace` was measured. The rules are tried in this order:
+///
+/// 1. The drive that the user `said`: a name of the library, or a file.
+/// 2. The drive described beside the trace (see [`model_beside`]).
+/// 3. The only drive of the library whose name or title has the parts of the trace's name, in
+///    order: `ibm18es` means `ibm-ultrastar-18es`.
+///
+/// If a drive is also described as measured (`<drive>-measured`), that description is taken. Of
+/// several drives, the drive whose name ends like the trace's is taken.
 ///
 /// # Errors
-/// A description that cannot be used; that there is none, or more than one.
+/// If the description is unusable, or there is none, or more than one.
 pub fn find_drive(trace: &TraceFile, said: Option<&str>) -> Result<FoundDrive, ValidateError> {
     if let Some(name) = said {
         return load(name);
@@ -214,11 +217,11 @@ pub fn find_drive(trace: &TraceFile, said: Option<&str>) -> Result<FoundDrive, V
     }
 }
 
-/// The drive that is described beside the trace at `path`: for `X.trace` that is
-/// `X.toml`, `X.parv` or `X.diskspecs`. `None` if there is no such file.
+/// Returns the drive described beside the trace at `path`. For `X.trace` this is `X.toml`, `X.parv`
+/// or `X.diskspecs`. Returns `None` if there is no such file.
 ///
 /// # Errors
-/// A description that cannot be used.
+/// If the description is unusable.
 pub fn model_beside(path: &Path) -> Result<Option<FoundDrive>, ValidateError> {
     let trace = TraceFile::new(path);
     let description = |extension| path.with_file_name(format!("{}.{extension}", trace.name));
@@ -232,7 +235,7 @@ pub fn model_beside(path: &Path) -> Result<Option<FoundDrive>, ValidateError> {
     }
 }
 
-/// The parameter file of DiskSim beside the trace at `path`.
+/// Returns the parameter file of DiskSim beside the trace at `path`.
 pub(crate) fn parameters_beside(path: &Path) -> Option<PathBuf> {
     let trace = TraceFile::new(path);
     let description = |extension| path.with_file_name(format!("{}.{extension}", trace.name));
@@ -258,20 +261,20 @@ fn utf8(path: &Path) -> Result<&str, StackError> {
     })
 }
 
-/// Names and titles of the drives of the library.
+/// Returns the names and titles of the library's drives.
 fn library() -> Result<Vec<(&'static str, String)>, ValidateError> {
     let titled = |name| Ok((name, drives::load_unchecked(name)?.config().title.clone()));
     drives::names().into_iter().map(titled).collect()
 }
 
-/// How the name of a drive ends that is the drive before it as it was measured.
+/// Ending of the name of a drive description with measured values.
 const MEASURED: &str = "-measured";
 
-/// A shorter name says too little about which drive it means.
+/// Least number of letters of a name. A shorter name leaves too many drives.
 const NAME_LETTERS_MIN: usize = 4;
 
-/// The drives that a trace called `name` could belong to, from the best rule
-/// that tells them apart.
+/// Returns the drives to which a trace called `name` could belong, by the best rule that separates
+/// the drives.
 fn named_like<'a>(name: &str, library: &[(&'a str, String)]) -> Vec<&'a str> {
     let wanted = parts(name);
     if wanted.iter().map(String::len).sum::<usize>() < NAME_LETTERS_MIN {
@@ -293,13 +296,13 @@ fn named_like<'a>(name: &str, library: &[(&'a str, String)]) -> Vec<&'a str> {
     only(&named, same_end).map_or(named, |drive| vec![drive])
 }
 
-/// The one of `names` that is `chosen`, if it is just one.
+/// Returns the name of `names` that is `chosen`, if there is exactly one.
 fn only<'a>(names: &[&'a str], chosen: impl Fn(&str) -> bool) -> Option<&'a str> {
     let mut chosen = names.iter().filter(|name| chosen(name));
     chosen.next().filter(|_| chosen.next().is_none()).copied()
 }
 
-/// Runs of letters and of digits, in lower case: `Cheetah9LP` is cheetah, 9, lp.
+/// Splits `text` into runs of letters and of digits, in lower case: `Cheetah9LP` is cheetah, 9, lp.
 fn parts(text: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut before = ' ';
@@ -317,7 +320,7 @@ fn parts(text: &str) -> Vec<String> {
     parts
 }
 
-/// Whether all of `wanted` are in `parts`, in this order.
+/// Returns true if all of `wanted` are in `parts`, in this order.
 fn holds_in_order(parts: &[String], wanted: &[String]) -> bool {
     let mut parts = parts.iter();
     wanted.iter().all(|wanted| parts.any(|part| part == wanted))

@@ -1,16 +1,15 @@
-//! Rules that stand in no parameter file, chosen on measured disks and held
-//! against disks that they were not chosen on.
+//! Chooses rules on measured disks and tests the rules on disks that had no part in the choice.
 //!
-//! A parameter file of DiskSim is read by rules ([`Reading::RULES`]). Chosen on
-//! a set of disks they fit that set; whether they say something about disks is
-//! seen on a disk that was not in it. So each disk is left out once: the rules
-//! are chosen on the others, and the model that they give is held against it.
+//! A parameter file of DiskSim is read by rules ([`Reading::RULES`]), which are in no parameter
+//! file. Rules chosen on a set of disks fit that set. Only a disk outside the set shows if the
+//! rules hold in general. So each disk is left out once. The rules are chosen on the other disks,
+//! and the resulting model is compared with the disk that was left out.
 //!
-//! The choice is a descent along one rule after the other, from the file as it is
-//! written; a rule is adopted if the root of the mean squared shares falls by
-//! [`GAIN_MIN`], so that what helps none of the disks stays off. One that helps by
-//! itself and moves nothing beside those that were adopted, because they hide it
-//! on these disks, is adopted too: that does not speak against it on the next.
+//! The choice is a descent along one rule after the other. It starts from the file as written. A
+//! rule is adopted if the root of the mean squared shares falls by [`GAIN_MIN`], so a rule that
+//! helps no disk stays off. Some rules help alone but change nothing beside the adopted rules,
+//! because the adopted rules hide them on these disks. Such a rule is adopted as well, because the
+//! lack of an effect here does not speak against the rule on the next disk.
 
 use crate::validate::find::parameters_beside;
 use crate::validate::paced::{Paced, simulate};
@@ -24,12 +23,12 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Part of the objective by which a value must better it.
+/// Least relative gain of the objective at which a value is adopted.
 pub const GAIN_MIN: f64 = 0.002;
-/// Passes over all rules at most.
+/// Largest number of passes over all rules.
 const PASSES_MAX: usize = 6;
 
-/// A measured disk whose parameter file can be read by other rules.
+/// A measured disk with a parameter file that can be read by other rules.
 #[derive(Clone, Debug)]
 pub struct MeasuredDisk {
     name: String,
@@ -38,51 +37,51 @@ pub struct MeasuredDisk {
     measured: Sample,
 }
 
-/// How far a model is from a measurement.
+/// Distance of a model from a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Distance {
-    /// Root-mean-square distance of the two distributions.
+    /// Root-mean-square distance of the two distributions, in ms.
     pub rms_ms: f64,
-    /// The same as a share of the measured mean.
+    /// Root-mean-square distance as a share of the measured mean.
     pub rms_share: f64,
 }
 
-/// One disk with rules that were chosen with it and without it.
+/// Results for one disk, with rules chosen with the disk and without the disk.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LeftOut {
-    /// The trace's name.
+    /// Name of the trace.
     pub drive: String,
-    /// Mean service time of the real disk.
+    /// Mean service time of the real disk, in ms.
     pub measured_mean_ms: f64,
-    /// The file as it is written, without any rule.
+    /// Distance with the file as written, without any rule.
     pub as_written: Distance,
-    /// By the rules that imports use unless told otherwise.
+    /// Distance with the default rules of imports.
     pub by_default: Distance,
-    /// By the rules chosen on all disks.
+    /// Distance with the rules chosen on all disks.
     pub all_fitted: Distance,
-    /// By the rules chosen on all other disks.
+    /// Distance with the rules chosen on all other disks.
     pub left_out: Distance,
-    /// Those rules, where they are not as written: `name=value`.
+    /// Rules chosen on all other disks that differ from the file as written: `name=value`.
     pub rules: Vec<String>,
 }
 
-/// All disks, each left out once.
+/// Results for all disks, each left out once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LeaveOneOut {
-    /// The disks.
+    /// Results by disk.
     pub disks: Vec<LeftOut>,
-    /// The rules chosen on all of them, where they are not as written.
+    /// Rules chosen on all disks that differ from the file as written.
     pub rules: Vec<String>,
-    /// Replays that were needed.
+    /// Number of replays.
     pub replays: usize,
 }
 
 impl MeasuredDisk {
-    /// The disk of a trace. `None` if no parameter file of DiskSim stands beside
-    /// it.
+    /// Reads the disk of a trace. Returns `None` if no parameter file of DiskSim stands beside the
+    /// trace.
     ///
     /// # Errors
-    /// A parameter file or trace that cannot be used.
+    /// If a parameter file or trace is unusable.
     pub fn read(trace: &TraceFile) -> Result<Option<MeasuredDisk>, ValidateError> {
         let Some(parameters) = parameters_beside(&trace.path) else {
             return Ok(None);
@@ -99,7 +98,7 @@ impl MeasuredDisk {
             .map_err(|error| ValidateError::from_trace(error, &name))?;
         disk.requests = closed(&rows);
         disk.measured = Sample::new(rows.iter().map(|row| row.service.as_millis_f64()).collect());
-        // So that a think time beyond all clocks is told here and not below.
+        // This run reports a think time beyond the clock here, and not during the fit.
         disk.distance(&Reading::default())?;
         Ok(Some(disk))
     }
@@ -117,10 +116,10 @@ impl MeasuredDisk {
         Model::new(config).map_err(|source| ValidateError::Model { drive, source })
     }
 
-    /// How far the disk's model by `reading` is from its measurement.
+    /// Returns the distance between the disk's model by `reading` and its measurement.
     ///
     /// # Errors
-    /// A model that cannot be built, or a trace that does not fit the clock.
+    /// If the model cannot be built, or the trace does not fit the clock.
     pub fn distance(&self, reading: &Reading) -> Result<Distance, ValidateError> {
         let drive = FoundDrive {
             name: self.parameters.display().to_string(),
@@ -147,10 +146,10 @@ impl MeasuredDisk {
     }
 }
 
-/// Chooses rules on all disks, and for each disk on the others.
+/// Chooses rules on all disks, and for each disk on all other disks.
 ///
 /// # Errors
-/// A model that cannot be built.
+/// If a model cannot be built.
 pub fn leave_one_out(disks: &[MeasuredDisk]) -> Result<LeaveOneOut, ValidateError> {
     let mut fit = Fit {
         disks,
@@ -184,10 +183,10 @@ pub fn leave_one_out(disks: &[MeasuredDisk]) -> Result<LeaveOneOut, ValidateErro
     })
 }
 
-/// A disk's number and the bits of a reading.
+/// Number of a disk, and the bits of a reading.
 type Key = (usize, Vec<u64>);
 
-/// A descent that remembers what it has seen.
+/// A descent with a memory of the computed distances.
 struct Fit<'a> {
     disks: &'a [MeasuredDisk],
     known: HashMap<Key, Distance>,
@@ -204,7 +203,7 @@ fn key(disk: usize, reading: &Reading) -> Key {
 }
 
 impl Fit<'_> {
-    /// The distances of some disks, those that are new in parallel.
+    /// Returns the distances of some disks. New distances are computed in parallel.
     fn distances(
         &mut self,
         disks: &[usize],
@@ -224,7 +223,7 @@ impl Fit<'_> {
             .collect())
     }
 
-    /// What is made small: the root of the mean squared shares.
+    /// Returns the value to minimise: the root of the mean squared shares.
     fn objective(&mut self, disks: &[usize], reading: &Reading) -> Result<f64, ValidateError> {
         let distances = self.distances(disks, reading)?;
         let squares: f64 = distances
@@ -249,9 +248,8 @@ impl Fit<'_> {
         self.with_hidden(disks, reading, best)
     }
 
-    /// A reading with the rules that help by themselves and move nothing beside
-    /// it. A drive that holds whole tracks does not tell, as long as it is known
-    /// that it does, how far read-ahead goes.
+    /// Adds the rules that help alone and change nothing beside `reading`. Example: a drive that is
+    /// known to hold whole tracks does not show the reach of its read-ahead.
     fn with_hidden(
         &mut self,
         disks: &[usize],
@@ -273,7 +271,7 @@ impl Fit<'_> {
         Ok(reading)
     }
 
-    /// The best of a rule's values, the others as they are.
+    /// Chooses the best value of one rule while the other rules stay.
     fn along(
         &mut self,
         disks: &[usize],
@@ -285,7 +283,7 @@ impl Fit<'_> {
             let mut tried = reading;
             (rule.set)(&mut tried, value);
             let found = self.objective(disks, &tried)?;
-            // Off again costs nothing: a rule must earn its place.
+            // A return to off needs no gain, because a rule must earn its place.
             let gain = if value == rule.off {
                 -GAIN_MIN
             } else {

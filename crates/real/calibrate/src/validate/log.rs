@@ -5,12 +5,12 @@ use crate::validate::{Replay, ValidateError};
 use fullstroke_table::{ColumnType, Schema, TableWriter};
 use std::path::Path;
 
-/// Writes one row a request, in the order of the traces: CSV if `path` ends in
-/// `.csv` or `.csv.gz`, else Parquet. Columns: `drive`, `operation` (R or W),
-/// `outcome`, `lbn`, `sectors`, `measured_ms`, `simulated_ms`, `think_ms`.
+/// Writes one row per request, in the order of the traces. The format is CSV if `path` ends in
+/// `.csv` or `.csv.gz`, else Parquet. Columns: `drive`, `operation` (R or W), `outcome`, `lbn`,
+/// `sectors`, `measured_ms`, `simulated_ms`, `think_ms`.
 ///
 /// # Errors
-/// A file that cannot be written; no partial one is left behind.
+/// If the file cannot be written; no partial file is left behind.
 pub fn write_log<'a>(
     path: &Path,
     replays: impl IntoIterator<Item = (&'a str, &'a Replay)>,

@@ -1,16 +1,15 @@
-//! A drive model fitted to the log of one's own disk, and how far it may be
-//! trusted.
+//! A drive model fitted to the log of the user's own disk, with a measure of its accuracy.
 //!
-//! The first half of the log chooses the nearest drive and its free parameters,
-//! the second half judges. Both are replayed with as many requests outstanding,
-//! and with the think times, that the log has.
+//! The first half of the log chooses the nearest drive and fits its free parameters. The second
+//! half judges the fit. Both halves are replayed with the number of outstanding requests and the
+//! think times of the log.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `log.rs` | a trace with latencies, as requests that can be replayed; what cannot tell is refused |
-//! | `classes.rs` | requests of one kind, compared with each other alone |
-//! | `parameters.rs` | what is free in a drive |
-//! | `fit.rs` | the descent along the parameters, and how surely each is told |
+//! | `log.rs` | a trace with latencies, as requests for a replay; unsuitable logs are refused |
+//! | `classes.rs` | requests of one kind, compared only with each other |
+//! | `parameters.rs` | free parameters of a drive |
+//! | `fit.rs` | the descent along the parameters, and the confidence range of each |
 //! | `trust.rs` | the verdict, in words |
 
 mod classes;
@@ -36,25 +35,25 @@ use fullstroke_units::Seed;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Drives of the library that are fitted: those that are nearest as they stand.
+/// Number of fitted drives of the library: the nearest before any fit.
 const CANDIDATES: usize = 3;
 
 /// A part of the log, measured and simulated.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// Requests compared.
+    /// Number of compared requests.
     pub n: usize,
-    /// Mean response time of the disk.
+    /// Mean response time of the disk, in ms.
     pub measured_mean_ms: f64,
-    /// Mean response time of the model.
+    /// Mean response time of the model, in ms.
     pub simulated_mean_ms: f64,
-    /// Quantiles of the disk: 0.5, 0.9, 0.99.
+    /// Quantiles of the disk in ms: 0.5, 0.9, 0.99.
     pub measured_quantiles_ms: [f64; 3],
-    /// Quantiles of the model: 0.5, 0.9, 0.99.
+    /// Quantiles of the model in ms: 0.5, 0.9, 0.99.
     pub simulated_quantiles_ms: [f64; 3],
-    /// Root-mean-square distance of the two distributions.
+    /// Root-mean-square distance of the two distributions, in ms.
     pub rms_ms: f64,
-    /// The same as a share of the measured mean.
+    /// Root-mean-square distance as a share of the measured mean.
     pub rms_share: f64,
 }
 
@@ -74,72 +73,72 @@ impl Part {
     }
 }
 
-/// Requests of one kind in the half that judges.
+/// Requests of one kind in the judging half.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Kind {
-    /// What tells them from the others: `operation`, `size` or `outstanding`.
+    /// Property that separates the kinds: `operation`, `size` or `outstanding`.
     pub by: &'static str,
-    /// Which of these: `read`, `to 8 KiB`, `2 to 4`.
+    /// Class of the kind: `read`, `to 8 KiB`, `2 to 4`.
     pub class: &'static str,
-    /// Their times.
+    /// Times of these requests.
     #[serde(flatten)]
     pub part: Part,
 }
 
-/// A drive that was fitted.
+/// A fitted drive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Candidate {
-    /// Its name in the library, or the file that describes it.
+    /// Name of the drive in the library, or the file with its description.
     pub drive: String,
-    /// How far it is from the half that chooses, before anything is fitted:
-    /// over the classes of requests, root-mean-square, ms.
+    /// Distance from the choosing half before the fit: root mean square over the classes of
+    /// requests, in ms.
     pub as_it_is_ms: f64,
-    /// And fitted.
+    /// Distance from the choosing half after the fit, in ms.
     pub fitted_ms: f64,
 }
 
-/// One's own disk, and the model that comes nearest to it.
+/// The user's own disk, and the nearest model.
 #[derive(Clone, Debug, Serialize)]
 pub struct OwnDisk {
     /// The log.
     pub log: OwnLog,
-    /// The drive that was fitted: its name in the library, or its file.
+    /// Fitted drive: its name in the library, or its file.
     pub drive: String,
-    /// Its title.
+    /// Title of the drive.
     pub title: String,
-    /// The drives that were fitted, nearest first.
+    /// Fitted drives, the nearest first.
     pub candidates: Vec<Candidate>,
-    /// What is free in it, and what was found.
+    /// Free parameters of the drive, with the fitted values.
     pub parameters: Vec<FittedParameter>,
-    /// The half that chose.
+    /// Results on the choosing half.
     pub fitted_on: Part,
-    /// The half that judges.
+    /// Results on the judging half.
     pub held_out: Part,
-    /// The same half by the drive as it stands in the library.
+    /// Results on the judging half with the drive as it is in the library.
     pub held_out_unfitted: Part,
-    /// Sampling noise of the half that judges (see [`Sample::bootstrap_noise`]).
+    /// Sampling noise of the judging half, in ms (see [`Sample::bootstrap_noise`]).
     pub noise_ms: f64,
-    /// How far the two measured halves lie apart: what no model can foresee that
-    /// is fitted to the first.
+    /// Distance between the two measured halves, in ms. No model fitted to the first half can
+    /// foresee this difference.
     pub halves_apart_ms: f64,
-    /// The half that judges by operation, size and requests outstanding.
+    /// Results on the judging half by operation, size and number of outstanding requests.
     pub kinds: Vec<Kind>,
-    /// How far the model may be trusted.
+    /// Verdict on the model.
     pub trust: Trust,
     /// The fitted drive.
     #[serde(skip)]
     pub config: DriveConfig,
-    /// Response times of the half that judges, measured.
+    /// Measured response times of the judging half.
     #[serde(skip)]
     pub measured: Sample,
-    /// And simulated.
+    /// Simulated response times of the judging half.
     #[serde(skip)]
     pub simulated: Sample,
 }
 
 impl OwnDisk {
-    /// The fitted drive as a file of one's own: what a vendor publishes of the
-    /// library's is left out, and what was fitted says so.
+    /// Returns the fitted drive as a file of the user's own. The vendor's published values of the
+    /// library's drive are left out. The file marks the fitted values.
     pub fn drive_file(&self) -> DriveConfig {
         let mut config = DriveConfig {
             published: Published::default(),
@@ -159,11 +158,11 @@ impl OwnDisk {
     }
 }
 
-/// Fits the nearest drive of the library, or the one that is `said`, to `log`.
-/// `seed` is that of the bootstrap resamples.
+/// Fits the nearest drive of the library, or the drive `said` by the user, to `log`. `seed` is the
+/// seed of the bootstrap resamples.
 ///
 /// # Errors
-/// A drive that is not known or too small; a log whose times end beyond the clock.
+/// If the drive is unknown or too small, or the log's times end beyond the clock.
 pub fn fit_own_disk(log: OwnLog, said: Option<&str>, seed: Seed) -> Result<OwnDisk, ValidateError> {
     let fit = Fit::new(&log, seed);
     let mut fitted = in_parallel(&nearest(&fit, said)?, |(drive, as_it_is)| {
@@ -222,7 +221,7 @@ pub fn fit_own_disk(log: OwnLog, said: Option<&str>, seed: Seed) -> Result<OwnDi
     })
 }
 
-/// The drives that are fitted, each with its distance as it stands.
+/// Returns the drives to fit, each with its distance before the fit.
 fn nearest(fit: &Fit<'_>, said: Option<&str>) -> Result<Vec<(FoundDrive, f64)>, ValidateError> {
     let load = |name: &str| -> Result<FoundDrive, ValidateError> {
         Ok(FoundDrive {
@@ -262,7 +261,7 @@ fn nearest(fit: &Fit<'_>, said: Option<&str>) -> Result<Vec<(FoundDrive, f64)>, 
     Ok(found)
 }
 
-/// The times of all requests of the log on a drive like `config`.
+/// Returns the times of all requests of the log on a drive with `config`.
 fn all_times(log: &OwnLog, config: &DriveConfig, drive: &str) -> Result<Vec<f64>, ValidateError> {
     let model = Model::new(config.clone()).map_err(|source| ValidateError::Model {
         drive: drive.to_owned(),
@@ -271,7 +270,7 @@ fn all_times(log: &OwnLog, config: &DriveConfig, drive: &str) -> Result<Vec<f64>
     times_of(log, &model, &log.paced)
 }
 
-/// The times of `requests` of the log on `model`.
+/// Returns the times of `requests` of the log on `model`.
 fn times_of(
     log: &OwnLog,
     model: &Model,
@@ -292,7 +291,7 @@ fn times_of(
     Ok(times)
 }
 
-/// The half that judges, by each way to tell its requests apart.
+/// Splits the judging half into kinds, by each property.
 fn kinds(log: &OwnLog, times: &[f64]) -> Vec<Kind> {
     let mut kinds = Vec::new();
     for (by, names, class) in classes::SHOWN {

@@ -1,4 +1,4 @@
-//! Requests that go when as many have completed as had when they were measured.
+//! Requests issued after as many completions as in the measurement.
 
 use fullstroke_contract::{
     Completion, ConfigError, Cx, Extent, Node, Operation, Port, Request, RequestId, Source, Wake,
@@ -8,21 +8,21 @@ use fullstroke_engine::{Engine, Finished, Observer};
 use fullstroke_units::{Duration, Time};
 use std::sync::Arc;
 
-/// A request, and when it goes: `gap` after the `awaited`th completion of all
-/// before it, or after the beginning if it awaits none. So a replay has as many
-/// outstanding as the measurement had, and its think times.
+/// A request with its time of issue: `gap` after the `awaited`th completion of all, or after the
+/// beginning if `awaited` is 0. So a replay has the outstanding requests and the think times of the
+/// measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Paced {
     pub(crate) operation: Operation,
     pub(crate) extent: Extent,
-    /// At most its own place in the order, and never less than that of the one
-    /// before it.
+    /// Number of completions to await: at most the request's own place in the order, and never less
+    /// than the request before awaits.
     pub(crate) awaited: usize,
     pub(crate) gap: Duration,
 }
 
-/// How many of `requests` a drive of this model completes before the clock ends,
-/// and the time that each takes, in ms.
+/// Returns the number of `requests` completed by a drive of this model before the clock ends, and
+/// the time of each request in ms.
 pub(crate) fn simulate(
     model: &Model,
     requests: &Arc<[Paced]>,
@@ -38,14 +38,14 @@ pub(crate) fn simulate(
 struct Pacer {
     requests: Arc<[Paced]>,
     next: usize,
-    /// When requests completed, in order.
+    /// Times of completions, in order.
     completions: Vec<Time>,
     due: Time,
 }
 
 impl Pacer {
     fn new(requests: Arc<[Paced]>) -> Pacer {
-        // A request that awaited itself, or a later one, would never go.
+        // A request that awaited itself or a later request would never be issued.
         assert!(
             requests
                 .iter()
@@ -64,7 +64,7 @@ impl Pacer {
         pacer
     }
 
-    /// Says when the next request is due, if that is known; not before `earliest`.
+    /// Sets the due time of the next request, if known; not before `earliest`.
     fn schedule(&mut self, earliest: Time) {
         let Some(next) = self.requests.get(self.next) else {
             return;
@@ -125,7 +125,7 @@ impl Source for Pacer {
     }
 }
 
-/// Writes down how long each request took.
+/// Records the response time of each request.
 struct ResponseTimes(Vec<f64>);
 
 impl Observer for ResponseTimes {

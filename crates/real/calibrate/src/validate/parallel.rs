@@ -3,11 +3,11 @@
 use crate::validate::ValidateError;
 use std::thread;
 
-/// What `task` makes of each item, in order, as many at once as there are
+/// Returns the result of `task` for each item, in order. As many tasks run at once as there are
 /// processors.
 ///
 /// # Errors
-/// That of the first item that has one.
+/// The error of the first item that has one.
 pub(crate) fn in_parallel<T: Sync, R: Send>(
     items: &[T],
     task: impl Fn(&T) -> Result<R, ValidateError> + Sync,

@@ -7,8 +7,7 @@ use fullstroke_units::{Duration, Sectors};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The requests of a trace with the times that the real disk took and those
-/// that the model takes.
+/// The requests of a trace with the times of the real disk and of the model.
 #[derive(Clone, Debug)]
 pub struct Replay {
     rows: Vec<ValidateRow>,
@@ -16,12 +15,11 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Replays the trace at `path` on `drive`: one request outstanding, the
-    /// next is issued the row's think time after it completed.
+    /// Replays the trace at `path` on `drive` with one request outstanding. The next request is
+    /// issued after the completion plus the think time of the row.
     ///
     /// # Errors
-    /// Names file and line of a trace that is damaged, empty, or reaches beyond
-    /// the drive.
+    /// Names file and line of a trace that is damaged, empty, or reaches beyond the drive.
     pub fn run(path: &Path, drive: &FoundDrive) -> Result<Replay, ValidateError> {
         let model = &drive.model;
         let rows = read(path, model.config().capacity_sectors)
@@ -42,14 +40,13 @@ impl Replay {
         Ok(Replay { rows, simulated_ms })
     }
 
-    /// Each request as the trace has it, and the time in ms that the model
-    /// takes for it.
+    /// Returns each request of the trace with the model's time in ms.
     pub fn requests(&self) -> impl ExactSizeIterator<Item = (&ValidateRow, f64)> {
         self.rows.iter().zip(self.simulated_ms.iter().copied())
     }
 }
 
-/// The rows of a trace, all within `capacity`.
+/// Returns the rows of a trace, all within `capacity`.
 pub(crate) fn read(
     path: &Path,
     capacity: Sectors,
@@ -63,8 +60,8 @@ pub(crate) fn read(
     Ok(rows)
 }
 
-/// Reads the trace as any other: that names the line of a request that is empty
-/// or does not fit, and refuses a trace without requests.
+/// Reads the trace once with the general reader. This reader names the line of an empty or misfit
+/// request, and refuses a trace without requests.
 fn check(path: &Path, capacity: Sectors) -> Result<(), fullstroke_trace::TraceError> {
     let options = Options {
         capacity: Some(capacity),
@@ -76,8 +73,8 @@ fn check(path: &Path, capacity: Sectors) -> Result<(), fullstroke_trace::TraceEr
     Ok(())
 }
 
-/// The rows one after the other: each is issued its predecessor's think time
-/// after that completed.
+/// Returns the rows as a closed sequence: each row is issued after the completion and the think
+/// time of the row before.
 pub(crate) fn closed(rows: &[ValidateRow]) -> Arc<[Paced]> {
     let gaps = std::iter::once(Duration::ZERO).chain(rows.iter().map(|row| row.think));
     let paced = |(awaited, (row, gap)): (usize, (&ValidateRow, Duration))| Paced {

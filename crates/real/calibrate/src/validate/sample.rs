@@ -9,36 +9,35 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The distribution of `values`, in any order.
+    /// Creates the distribution of `values`, in any order.
     pub fn new(mut values: Vec<f64>) -> Sample {
         values.sort_by(f64::total_cmp);
         Sample { ascending: values }
     }
 
-    /// The values, ascending.
+    /// Returns the values, ascending.
     pub fn values(&self) -> &[f64] {
         &self.ascending
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.ascending.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is no value.
     pub fn is_empty(&self) -> bool {
         self.ascending.is_empty()
     }
 
-    /// The arithmetic mean; not a number if the sample is empty.
+    /// Returns the arithmetic mean; not a number if the sample is empty.
     pub fn mean(&self) -> f64 {
         self.ascending.iter().sum::<f64>() / self.len() as f64
     }
 
-    /// The smallest value that at least the share `p` of all values does not
-    /// exceed (`p` is clamped to 0 .. 1); not a number if the sample is empty.
-    /// This is the quantile function whose graph [`demerit`](Sample::demerit)
-    /// integrates over.
+    /// Returns the smallest value that is not exceeded by at least the share `p` of all values. `p`
+    /// is clamped to 0 .. 1. The result is not a number if the sample is empty.
+    /// [`demerit`](Sample::demerit) integrates over the graph of this function.
     pub fn quantile(&self, p: f64) -> f64 {
         let rank = (p.clamp(0.0, 1.0) * self.len() as f64).ceil() as usize;
         self.ascending
@@ -47,23 +46,21 @@ impl Sample {
             .unwrap_or(f64::NAN)
     }
 
-    /// The largest value; not a number if the sample is empty.
+    /// Returns the largest value; not a number if the sample is empty.
     pub fn max(&self) -> f64 {
         self.ascending.last().copied().unwrap_or(f64::NAN)
     }
 
-    /// The root-mean-square horizontal distance between two cumulative
-    /// distributions (Ruemmler & Wilkes, IEEE Computer 27(3), 1994): with the
-    /// quantile functions `m` and `s`, `sqrt(∫₀¹ (m(p) − s(p))² dp)`, in the
-    /// unit of the values.
+    /// Returns the root-mean-square horizontal distance between two cumulative distributions
+    /// (Ruemmler & Wilkes, IEEE Computer 27(3), 1994). With the quantile functions `m` and `s` this
+    /// is `sqrt(∫₀¹ (m(p) − s(p))² dp)`, in the unit of the values.
     ///
-    /// Both functions are steps, so the integral is a sum, and exact. The
-    /// samples may differ in size. Not a number if either is empty.
+    /// Both functions are steps, so the integral is a sum, and exact. The samples may differ in
+    /// size. The result is not a number if either sample is empty.
     pub fn demerit(&self, other: &Sample) -> f64 {
         let (ours, theirs) = (self.ascending.as_slice(), other.ascending.as_slice());
         let (mut i, mut j) = (0, 0);
-        // p in units of 1 / (ours * theirs): whole numbers, so that no step
-        // is missed or counted twice.
+        // p in units of 1 / (ours * theirs). In whole numbers, no step is missed or counted twice.
         let (step_i, step_j) = (theirs.len() as u64, ours.len() as u64);
         let (mut p, mut sum) = (0, 0.0);
         while i < ours.len() && j < theirs.len() {
@@ -82,14 +79,12 @@ impl Sample {
         (sum / p as f64).sqrt()
     }
 
-    /// The sampling noise of the sample itself: the mean of its
-    /// [`demerit`](Sample::demerit) against `resamples` bootstrap resamples
-    /// (Efron 1979: as many values, drawn with replacement). A second
-    /// measurement of the same disk would lie about that far from the first,
-    /// and a model that comes closer cannot be told from a perfect one.
+    /// Returns the sampling noise of the sample itself: the mean [`demerit`](Sample::demerit)
+    /// against `resamples` bootstrap resamples (Efron 1979: as many values, drawn with
+    /// replacement). A second measurement of the same disk would be about this far from the first.
+    /// A model that comes closer cannot be told from a perfect model.
     ///
-    /// Zero for a sample of one value; not a number if the sample is empty or
-    /// `resamples` is zero.
+    /// Zero for a sample of one value. Not a number if the sample is empty or `resamples` is zero.
     pub fn bootstrap_noise(&self, seed: Seed, resamples: u32) -> f64 {
         if self.is_empty() {
             return f64::NAN;
@@ -106,8 +101,8 @@ impl Sample {
         sum / f64::from(resamples)
     }
 
-    /// The demerit to a resample of the same size that holds value `i`
-    /// `times_drawn[i]` times. It is in order as it stands: nothing is sorted.
+    /// Returns the demerit to a resample of the same size that holds value `i` `times_drawn[i]`
+    /// times. The resample is already in order, so nothing is sorted.
     fn demerit_to_resample(&self, times_drawn: &[u32]) -> f64 {
         let drawn = self.ascending.iter().zip(times_drawn);
         let resample = drawn.flat_map(|(value, times)| std::iter::repeat_n(value, *times as usize));
@@ -225,7 +220,7 @@ mod tests {
         #[test]
         fn the_demerit_equals_the_integral_over_a_fine_grid(a in times(), b in times()) {
             let (first, second) = (Sample::new(a), Sample::new(b));
-            // A grid that has every step of both functions between two points.
+            // A grid with every step of both functions between two points.
             let points = first.len() * second.len();
             let at = |i: usize| (i as f64 + 0.5) / points as f64;
             let square = |i| (first.quantile(at(i)) - second.quantile(at(i))).powi(2);

@@ -6,28 +6,27 @@ use fullstroke_trace::{CacheOutcome, ValidateRow};
 use fullstroke_units::Seed;
 use serde::Serialize;
 
-/// Bootstrap resamples behind [`Validation::noise_ms`]; the mean of so many
-/// repeats to about 2 %.
+/// Number of bootstrap resamples for [`Validation::noise_ms`]. The mean of 500 resamples repeats to
+/// about 2 %.
 pub const RESAMPLES: u32 = 500;
 
-/// How a model compares with the measurement of a real disk.
+/// Comparison of a model with the measurement of a real disk.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Validation {
-    /// The disk that was measured: the trace's name.
+    /// Name of the measured disk: the trace's name.
     pub drive: String,
-    /// Requests.
+    /// Number of requests.
     pub n: usize,
-    /// Mean service time of the real disk.
+    /// Mean service time of the real disk, in ms.
     pub measured_mean_ms: f64,
-    /// Mean service time of the model.
+    /// Mean service time of the model, in ms.
     pub simulated_mean_ms: f64,
-    /// Root-mean-square horizontal distance of the two distributions (see
+    /// Root-mean-square horizontal distance of the two distributions, in ms (see
     /// [`Sample::demerit`]).
     pub rms_ms: f64,
-    /// The same as a share of the measured mean.
+    /// Root-mean-square distance as a share of the measured mean.
     pub rms_share: f64,
-    /// Sampling noise of the measurement itself (see
-    /// [`Sample::bootstrap_noise`]).
+    /// Sampling noise of the measurement itself, in ms (see [`Sample::bootstrap_noise`]).
     pub noise_ms: f64,
     /// Median of the real disk.
     pub measured_p50_ms: f64,
@@ -45,33 +44,31 @@ pub struct Validation {
     pub measured_max_ms: f64,
     /// Longest service of the model.
     pub simulated_max_ms: f64,
-    /// The model: a name of the library, or the file that describes it.
+    /// Model: a name of the library, or the file with its description.
     pub model: String,
-    /// The model's title.
+    /// Title of the model.
     pub title: String,
-    /// The trace.
+    /// Path of the trace.
     pub trace: String,
-    /// The same by class of request, in fixed order; classes without requests
-    /// are left out.
+    /// Comparison by class of request, in fixed order; classes without requests are left out.
     pub classes: Vec<ClassValidation>,
-    /// Both distributions, for plots.
+    /// Distribution of the measured times, for plots.
     #[serde(skip)]
     pub measured: Sample,
-    /// That of the model.
+    /// Distribution of the model's times.
     #[serde(skip)]
     pub simulated: Sample,
 }
 
-/// How a model compares on one class of requests. Its distribution is compared
-/// by itself, so that these figures do not add up to those of the whole.
+/// Comparison of a model on one class of requests. The distribution of a class is compared by
+/// itself, so the figures of all classes do not add up to the figure of the whole.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassValidation {
     /// Read or write.
     pub operation: Operation,
-    /// What the trace says of the real disk's buffer: `Hit`, `Miss`, `Doub` or
-    /// `Trip`.
+    /// Outcome in the real disk's buffer according to the trace: `Hit`, `Miss`, `Doub` or `Trip`.
     pub outcome: &'static str,
-    /// Requests.
+    /// Number of requests.
     pub n: usize,
     /// Mean service time of the real disk.
     pub measured_mean_ms: f64,
@@ -82,8 +79,7 @@ pub struct ClassValidation {
 }
 
 impl Validation {
-    /// Replays `trace` on `drive` and compares. `seed` is that of the bootstrap
-    /// resamples.
+    /// Compares the `replay` of `trace` on `drive`. `seed` is the seed of the bootstrap resamples.
     pub fn new(trace: &TraceFile, drive: &FoundDrive, replay: &Replay, seed: Seed) -> Validation {
         let (measured, simulated) = samples(replay, |_| true);
         let rms_ms = measured.demerit(&simulated);
@@ -114,13 +110,13 @@ impl Validation {
 }
 
 impl ClassValidation {
-    /// How traces write the operation: `R` or `W`.
+    /// Returns the operation as traces write it: `R` or `W`.
     pub fn operation_letter(&self) -> &'static str {
         operation_letter(self.operation)
     }
 }
 
-/// How traces write an operation.
+/// Returns an operation as traces write it.
 pub(crate) fn operation_letter(operation: Operation) -> &'static str {
     if operation == Operation::Write {
         "W"
@@ -129,7 +125,7 @@ pub(crate) fn operation_letter(operation: Operation) -> &'static str {
     }
 }
 
-/// How traces write what the buffer made of a request.
+/// Returns a buffer outcome as traces write it.
 pub(crate) fn outcome_name(outcome: CacheOutcome) -> &'static str {
     match outcome {
         CacheOutcome::Hit => "Hit",

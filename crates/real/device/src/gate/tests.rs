@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A folder with a file of 1 MiB in it.
+/// Returns a folder with a file of 1 MiB.
 fn with_file() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
@@ -19,11 +19,12 @@ fn refusal(path: &Path) -> String {
         .to_string()
 }
 
-/// A loop device that is taken down when it is dropped.
+/// A loop device, removed on drop.
 struct Loop(PathBuf);
 
 impl Loop {
-    /// `None`, with a word, where this user or host has no loop devices.
+    /// Creates a loop device. Prints a note and returns `None` if this user or host has no loop
+    /// devices.
     fn over(file: &Path, options: &[&str]) -> Option<Loop> {
         let made = Command::new("losetup")
             .args(["--find", "--show"])
@@ -66,7 +67,7 @@ fn what_is_open_for_writing_is_refused_under_all_of_its_names() {
             "{name:?}"
         );
     }
-    // Whoever only reads does no harm.
+    // A reader does no harm.
     open(&hard, Access::Read, Cache::OfFiles).unwrap();
     drop(held);
     open(&hard, Access::Write, Cache::OfFiles).unwrap();
@@ -100,7 +101,7 @@ fn a_file_under_a_loop_device_is_in_use_by_all_of_its_names() {
         assert!(share_bytes(name, &device.0) && share_bytes(&device.0, name));
         assert!(user_of(name).is_some());
     }
-    // Its name is gone; its inode is not.
+    // The name is gone, but the inode still exists.
     fs::rename(&file, folder.path().join("elsewhere")).unwrap();
     assert!(refusal(&hard).contains("loop device"));
 }
@@ -148,7 +149,7 @@ fn two_loop_devices_share_what_they_overlap_in() {
 #[test]
 fn a_file_that_another_process_has_locked_is_in_use() {
     let (_folder, file) = with_file();
-    // Perl's and Python's locks differ; `flock(1)` and the shell stand for the first kind.
+    // Locks of `flock(1)` and of `fcntl` differ. Python's `lockf` takes the second kind.
     let script = "import fcntl,sys\nf=open(sys.argv[1],'r+')\nfcntl.lockf(f,fcntl.LOCK_EX,10,100)\nprint('locked',flush=True)\nsys.stdin.read()";
     let child = Command::new("python3")
         .args(["-c", script])

@@ -1,5 +1,5 @@
-//! The server below: each of a few threads carries out one job at a time, over a
-//! connection of its own.
+//! The server below. Each of a few threads carries out one job at a time, over a connection of its
+//! own.
 
 use crate::cache::cached::{Job, Work};
 use crate::cache::pages::SECTOR;
@@ -12,10 +12,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Jobs at a time, where the server allows several connections.
+/// Number of concurrent jobs, if the server permits several connections.
 const CONNECTIONS: usize = 16;
 
-/// What it told, and where its jobs go.
+/// Properties of the server below, and the sender of jobs.
 pub(crate) struct Below {
     pub(crate) size: u64,
     pub(crate) read_only: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Below {
 }
 
 impl Below {
-    /// Connects to the server at `socket`; ends of jobs are told to `told`.
+    /// Connects to the server at `socket`. Completed jobs are reported to `told`.
     pub(crate) fn open(
         socket: &Path,
         export: &str,
@@ -76,7 +76,7 @@ fn connect(socket: &Path, export: &str) -> Result<Client<UnixStream>, CacheError
     Client::connect(stream, &options).map_err(below)
 }
 
-/// Carries out one job after the other, until there are no more.
+/// Carries out jobs until there are no more.
 fn work(mut client: Client<UnixStream>, waiting: &Mutex<Receiver<Job>>, told: &Sender<Message>) {
     loop {
         let job = waiting.lock().ok().and_then(|waiting| waiting.recv().ok());
@@ -90,7 +90,7 @@ fn work(mut client: Client<UnixStream>, waiting: &Mutex<Receiver<Job>>, told: &S
                 id,
                 result: Err(()),
             },
-            // Whoever has written and not flushed may have lost that with the server.
+            // Data written and not flushed may be lost with the server.
             Err(error) => Message::Gone(error),
         };
         let over = matches!(message, Message::Gone(_));

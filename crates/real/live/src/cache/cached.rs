@@ -1,5 +1,5 @@
-//! A page cache with bytes, as a state machine: requests of clients in, jobs for the
-//! server below out.
+//! A page cache with data, as a state machine: requests of clients in, jobs for the server below
+//! out.
 
 use crate::cache::pages::Pages;
 use fullstroke_contract::{ConfigError, Object, Status};
@@ -11,72 +11,72 @@ use fullstroke_memory::{PAGE_BYTES, Queue, Run, Ticket};
 use fullstroke_units::Time;
 use std::collections::BTreeMap;
 
-/// What a client wants, in whole sectors within the device.
+/// A request of a client, in whole sectors within the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// So many bytes.
+    /// Read a range.
     Read {
-        /// The first.
+        /// First byte.
         offset: u64,
-        /// How many.
+        /// Length in bytes.
         bytes: u32,
     },
-    /// These bytes are to be there.
+    /// Write a range.
     Write {
-        /// The first.
+        /// First byte.
         offset: u64,
-        /// All of them.
+        /// Data to write.
         data: Vec<u8>,
-        /// It is answered when they are durable (FUA).
+        /// True if the answer must wait until the data are durable (FUA).
         durable: bool,
     },
-    /// Whatever was answered is to be durable.
+    /// Make all answered writes durable.
     Flush,
 }
 
-/// What the server below is to do.
+/// Work for the server below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Read so many bytes.
+    /// Read a range.
     Read {
-        /// The first.
+        /// First byte.
         offset: u64,
-        /// How many.
+        /// Length in bytes.
         bytes: u32,
     },
-    /// Write these bytes.
+    /// Write a range.
     Write {
-        /// The first.
+        /// First byte.
         offset: u64,
-        /// All of them.
+        /// Data to write.
         data: Vec<u8>,
     },
-    /// Make durable what was written.
+    /// Make the written data durable.
     Flush,
 }
 
-/// Work with the number by which its end is told.
+/// Work with a number. The end of the work is reported under this number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// The number.
+    /// Number of the job.
     pub id: u64,
-    /// What to do.
+    /// Work to do.
     pub work: Work,
 }
 
-/// How a request of a client has ended.
+/// Outcome of a client's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As it should.
+    /// Success without data.
     Done,
-    /// The bytes of a read.
+    /// Data of a read.
     Data(Vec<u8>),
-    /// What it needs could not be read or written below; of a flush, something that
-    /// was answered before could not be.
+    /// Data could not be read or written below. For a flush: a write answered before could not be
+    /// carried out.
     Failed,
 }
 
-/// A request that waits in memory for pages.
+/// A request waiting for pages.
 struct Waiting {
     tag: u64,
     offset: u64,
@@ -88,49 +88,49 @@ struct Waiting {
 enum Kind {
     Read,
     Write,
-    /// With FUA.
+    /// A write with FUA.
     DurableWrite,
     Flush,
 }
 
-/// What a job below is for.
+/// Purpose of a job below.
 enum Flight {
     Read(Io),
-    /// A piece of a write of pages.
+    /// One part of a write of pages.
     Piece(IoId),
-    /// The client's request that waits for it, and whether that is a flush itself, behind which
-    /// what was lost has been told.
+    /// The client's request, which waits for the flush. `tells_lost` is true if the request itself
+    /// is a flush. Only a flush reports lost writes.
     Flush {
         tag: u64,
         tells_lost: bool,
     },
 }
 
-/// Pages on their way down, maybe in pieces.
+/// Pages being written, perhaps in several parts.
 struct Writing {
     run: Run,
     left: usize,
     status: Status,
 }
 
-/// The page cache of a simulation, with the bytes of its pages.
+/// The page cache of a simulation, with the data of its pages.
 ///
-/// - **Requests in**: [`ask`](Cached::ask), with a tag by which they are answered.
-/// - **Events in**: [`ended`](Cached::ended), [`wake`](Cached::wake),
-///   [`pull`](Cached::pull), [`pull_any`](Cached::pull_any), [`push`](Cached::push).
+/// - **Requests in**: [`ask`](Cached::ask), with a tag for the answer.
+/// - **Events in**: [`ended`](Cached::ended), [`wake`](Cached::wake), [`pull`](Cached::pull),
+///   [`pull_any`](Cached::pull_any), [`push`](Cached::push).
 /// - **Out**: [`jobs`](Cached::jobs), [`answers`](Cached::answers),
 ///   [`next_wake`](Cached::next_wake).
 ///
-/// A write is answered when its bytes are in memory; a flush, and a write with FUA,
-/// when what was answered before is durable below. What could not be written makes the
-/// next flush fail, and writes with FUA until then. Nobody else may write to the device meanwhile.
+/// A write is answered when its data are in memory. A flush, and a write with FUA, are answered
+/// when all writes answered before are durable below. If a write below fails, the next flush fails,
+/// and so do writes with FUA until then. No other writer may use the device meanwhile.
 pub struct Cached {
     memory: Cache,
     device: FileId,
     size: u64,
     pages: Pages,
-    /// Pages above which those are dropped that memory does not hold, while some are
-    /// waited for.
+    /// While requests wait, more pages than this number cause a sweep: pages that memory no longer
+    /// holds are dropped.
     sweep_at: usize,
     limit: usize,
     waiting: BTreeMap<Ticket, Waiting>,
@@ -141,12 +141,12 @@ pub struct Cached {
     out: Out,
     jobs: Vec<Job>,
     answers: Vec<(u64, Outcome)>,
-    /// Something that was answered was lost since the last flush.
+    /// True if an answered write was lost since the last flush.
     lost: bool,
 }
 
 impl Cached {
-    /// The memory of `keys` above a device of `size` bytes.
+    /// Creates a cache with the settings `keys` above a device of `size` bytes.
     ///
     /// # Errors
     /// As [`Cache::new`].
@@ -172,7 +172,7 @@ impl Cached {
         })
     }
 
-    /// A client's request, to be answered by its tag.
+    /// Takes a client's request. The answer carries its tag.
     pub fn ask(&mut self, now: Time, tag: u64, asked: Asked) {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
@@ -198,7 +198,7 @@ impl Cached {
                 data,
                 durable,
             } => {
-                // At once: whatever is read below from now on is older.
+                // Stored at once, because any data read below from now on are older.
                 self.pages.put(offset, &data);
                 let bytes = data.len() as u64;
                 let access = Access::new(offset, bytes, self.size);
@@ -242,7 +242,7 @@ impl Cached {
         self.go_on(now);
     }
 
-    /// A job has ended: with the bytes of a read, or without what it was to do.
+    /// Reports the end of a job. The result holds the data of a read, or an error.
     pub fn ended(&mut self, now: Time, id: u64, result: Result<Vec<u8>, ()>) {
         let status = if result.is_ok() {
             Status::Done
@@ -263,18 +263,18 @@ impl Cached {
         self.go_on(now);
     }
 
-    /// The time that was asked for has come.
+    /// Reports that the time of [`next_wake`](Cached::next_wake) has come.
     pub fn wake(&mut self, now: Time) {
         self.memory.wake(now, &mut self.out);
         self.go_on(now);
     }
 
-    /// When [`wake`](Cached::wake) is to be called.
+    /// Returns the time at which to call [`wake`](Cached::wake).
     pub fn next_wake(&self) -> Time {
         self.memory.next_wake()
     }
 
-    /// PULL of addresses: dirty pages of these bytes are written back.
+    /// PULL of addresses: writes back the dirty pages of a range. Returns the number of pages.
     pub fn pull(&mut self, now: Time, offset: u64, bytes: u64) -> u64 {
         let pages = self
             .memory
@@ -283,7 +283,8 @@ impl Cached {
         pages
     }
 
-    /// PULL of any: so many bytes, those that have been dirty longest.
+    /// PULL without an address: writes back `bytes`, the longest dirty pages first. Returns the
+    /// number of pages.
     pub fn pull_any(&mut self, now: Time, bytes: u64) -> u64 {
         let pages = self
             .memory
@@ -292,7 +293,7 @@ impl Cached {
         pages
     }
 
-    /// PUSH: these bytes are fetched, as far as there is room.
+    /// PUSH: fetches a range, as far as there is room. Returns the number of pages.
     pub fn push(&mut self, now: Time, offset: u64, bytes: u64) -> u64 {
         let run = self.run(offset, bytes);
         let pages = self
@@ -302,27 +303,27 @@ impl Cached {
         pages
     }
 
-    /// Takes what the server below is to do.
+    /// Takes the jobs for the server below.
     pub fn jobs(&mut self) -> std::vec::Drain<'_, Job> {
         self.jobs.drain(..)
     }
 
-    /// Takes how requests have ended, by their tags.
+    /// Takes the outcomes of requests, by their tags.
     pub fn answers(&mut self) -> std::vec::Drain<'_, (u64, Outcome)> {
         self.answers.drain(..)
     }
 
-    /// What the page cache has counted.
+    /// Returns the counters of the page cache.
     pub fn counters(&self) -> Counters {
         self.memory.counters()
     }
 
-    /// How the page cache is at the moment.
+    /// Returns the present state of the page cache.
     pub fn gauges(&self) -> Gauges {
         self.memory.gauges()
     }
 
-    /// The pages of some bytes, within the device.
+    /// Returns the pages of a range, within the device.
     fn run(&self, offset: u64, bytes: u64) -> Run {
         let end = offset
             .saturating_add(bytes)
@@ -332,7 +333,7 @@ impl Cached {
         Run::new(Object::DEVICE, first, end - first)
     }
 
-    /// Passes on what memory wants, and answers whom it has woken.
+    /// Passes on the I/O of the page cache, and finishes the woken requests.
     fn go_on(&mut self, now: Time) {
         while !(self.out.reads.is_empty()
             && self.out.writes.is_empty()
@@ -368,13 +369,13 @@ impl Cached {
         }
     }
 
-    /// Where the bytes of a run lie, within the device.
+    /// Returns the byte range of a run of pages, within the device.
     fn bytes_of(&self, run: Run) -> (u64, u64) {
         let offset = run.first * PAGE_BYTES;
         (offset, (run.pages * PAGE_BYTES).min(self.size - offset))
     }
 
-    /// Writes what is known of a run. Sectors that are not known were never written.
+    /// Writes the known sectors of a run. Unknown sectors were never written by a client.
     fn write_back(&mut self, now: Time, io: Io) {
         let (offset, bytes) = self.bytes_of(io.run);
         let stretches = self.pages.known(offset, bytes);
@@ -418,7 +419,7 @@ impl Cached {
         self.jobs.push(Job { id, work });
     }
 
-    /// A request of a client has all pages that it needs, or cannot have them.
+    /// Ends a client's request, which has all pages or cannot get them.
     fn finish(&mut self, waiting: &Waiting, status: Status) {
         let outcome = match waiting.kind {
             _ if status != Status::Done => Outcome::Failed,
@@ -449,7 +450,8 @@ impl Cached {
     }
 
     fn flushed(&mut self, tag: u64, tells_lost: bool, status: Status) {
-        // Whoever forces one write does not learn from it what became of the others.
+        // A write with FUA must not clear the flag, because its client does not learn of other lost
+        // writes.
         let lost = if tells_lost {
             std::mem::take(&mut self.lost)
         } else {
@@ -463,7 +465,7 @@ impl Cached {
         self.answers.push((tag, outcome));
     }
 
-    /// Drops the bytes of pages that memory does not hold and nobody waits for.
+    /// Drops the data of pages no longer held by memory or needed by a request.
     fn sweep(&mut self) {
         let wanted: Vec<(u64, u64)> = self
             .waiting
@@ -483,7 +485,8 @@ impl Cached {
     }
 }
 
-/// A quarter more, so that sweeping costs each page that comes a fixed time.
+/// Returns the number of pages plus a quarter. With this slack, sweeping costs a fixed time per new
+/// page.
 fn slack(pages: usize) -> usize {
     pages + pages / 4
 }

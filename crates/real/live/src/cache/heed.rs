@@ -1,4 +1,4 @@
-//! A thread that hears what a served array says, and has the kernel do it.
+//! A thread that receives a served array's signals, and makes the kernel follow them.
 
 use crate::cache::kernel::Kept;
 use crate::cache::serve::{CacheError, stop_at_signals};
@@ -10,55 +10,55 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-/// A server that does not answer for so long has gone: it may be started again meanwhile.
+/// Silence after which a server counts as gone. A restart may happen within this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Whom to hear, and what the kernel keeps pages of.
+/// The server to follow, and the kernel's pages to control.
 #[derive(Clone, Debug)]
 pub struct HeedOptions {
-    /// The socket on which the server takes questions.
+    /// Control socket of the server.
     pub control: PathBuf,
-    /// Its export; the default one without.
+    /// Export of the server; `None` for the default export.
     pub export: Option<String>,
-    /// The name by which the server knows this host: of several with names one is asked at a
+    /// Name of this host for the server. Of several hosts with names, the server asks one at a
     /// time.
     pub name: Option<String>,
-    /// The device that the server's bytes are seen as, a file, or a directory of the file
-    /// system on it.
+    /// The device, file or file system with the server's data: a device, a file, or a directory of
+    /// the file system.
     pub on: PathBuf,
 }
 
-/// A server is heard.
+/// Description of a started session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Heeding {
-    /// Whose pages are written and read ahead.
+    /// Device, file or directory whose pages are written and read ahead.
     pub on: PathBuf,
-    /// Where signals are listened for.
+    /// Control socket of the server.
     pub control: PathBuf,
 }
 
-/// What was heard, and done.
+/// Counters of the signals and of the resulting work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Heeded {
-    /// Since it began.
+    /// Time since the start, in s.
     pub uptime_s: f64,
-    /// PULLs that were heard.
+    /// Number of PULLs.
     pub pulls: u64,
-    /// What they asked for.
+    /// Data requested by PULLs, in 10^6 bytes.
     pub pulled_mb: f64,
-    /// What was written for them; nothing where the kernel does not say.
+    /// Data written for PULLs, in 10^6 bytes; `None` if the kernel does not report the amount.
     pub written_mb: Option<f64>,
-    /// PUSHes that were heard.
+    /// Number of PUSHes.
     pub pushes: u64,
-    /// What the kernel was told to fetch for them.
+    /// Data requested from the kernel for PUSHes, in 10^6 bytes.
     pub fetched_mb: f64,
-    /// Signals that were forgotten before they were heard.
+    /// Number of signals dropped by the server before this host asked for them.
     pub missed_signals: u64,
 }
 
 impl Heeded {
-    /// Has the kernel do what `signals` say, and counts it. The sectors written for PULLs of any
-    /// address, where the kernel says how much it writes.
+    /// Makes the kernel carry out `signals`, and counts the signals. Returns the sectors written
+    /// for PULLs without an address, if the kernel reports this number.
     fn carry_out(&mut self, kept: &Kept, signals: Vec<Said>) -> std::io::Result<Option<u64>> {
         let mut of_any = kept.is_counted().then_some(0);
         for said in signals {
@@ -85,23 +85,23 @@ impl Heeded {
 }
 
 enum Message {
-    /// What was said, and whom to tell what has been written for it, if that is known.
+    /// Received signals, and the channel for the number of written sectors, if known.
     Heard {
         signals: Vec<Said>,
         missed: u64,
         wrote: Sender<Option<u64>>,
     },
-    /// Why nothing was said.
+    /// Reason why there are no signals.
     Silent(String),
     Stop,
 }
 
-/// Hears a server until SIGTERM or SIGINT. `ready` is told when it begins, `warn` when the
-/// server falls silent and when it answers again.
+/// Follows a server until SIGTERM or SIGINT. `ready` is called at the start. `warn` is called when
+/// the server falls silent, and when the server answers again.
 ///
 /// # Errors
-/// A server that does not answer, or not any more for five seconds; a device that keeps no
-/// pages; what the kernel refuses.
+/// If the server does not answer, or is silent for five seconds; if the device keeps no pages; or
+/// an error of the kernel.
 pub fn heed(
     options: &HeedOptions,
     ready: &mut dyn FnMut(&Heeding),
@@ -172,19 +172,19 @@ pub fn heed(
         silence.ends(&options.control, warn);
         heeded.missed_signals += missed;
         let of_any = heeded.carry_out(&kept, signals).map_err(host(on.clone()))?;
-        // Whoever listens may have gone.
+        // The listener may have ended.
         let _ = wrote.send(of_any);
     }
     heeded.uptime_s = began.elapsed().as_secs_f64();
     Ok(heeded)
 }
 
-/// Since when a server has not answered.
+/// Time since which a server has not answered.
 #[derive(Default)]
 struct Silence(Option<Instant>);
 
 impl Silence {
-    /// The server has not answered once more: an error if the server has had its time.
+    /// Records another missing answer. Returns an error if the server's time is over.
     fn goes_on(
         &mut self,
         control: &Path,

@@ -1,9 +1,9 @@
-//! The kernel's own page cache of a device, a file or a file system, made to do what
-//! storage asks for.
+//! The kernel's own page cache of a device, a file or a file system, made to follow storage's
+//! signals.
 //!
-//! How much is dirty of a range of a file or device `cachestat` says (since Linux 6.5);
-//! `sync_file_range` begins to write it. Of a file system neither can be asked, for its
-//! dirty pages are those of its files: all of it is written, by `syncfs`.
+//! `cachestat` reports the dirty pages in a range of a file or device (since Linux 6.5), and
+//! `sync_file_range` starts to write them. For a file system neither call works, because dirty
+//! pages belong to the files of the file system. So `syncfs` writes the whole file system.
 
 use crate::Said;
 use fullstroke_units::SECTOR_BYTES;
@@ -16,39 +16,38 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
-/// Pages are written from runs of this many bytes or less, if there are too many dirty
-/// ones in longer runs.
+/// Length in bytes of the written runs of pages, if longer runs have too many dirty pages.
 const RUN_LEAST: u64 = 64 << 10;
 
-/// Its number, which libc does not have for every architecture: since 2019 they are the
-/// same for all (but Alpha).
+/// Number of the system call, which libc lacks for some architectures. Since 2019 new numbers are
+/// the same on all architectures except Alpha.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// What the kernel keeps pages of.
+/// The object whose pages the kernel keeps.
 pub(crate) enum Kept {
-    /// Those of a device or file.
+    /// A device or file.
     Device(Device),
-    /// Those of the file system that this directory is of.
+    /// The file system of this directory.
     FileSystem(File),
 }
 
-/// A device or file of so many bytes.
+/// A device or file with its size.
 pub(crate) struct Device {
     file: File,
     bytes: u64,
 }
 
-/// What has come of a signal.
+/// Result of a signal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Done {
-    /// Bytes of which the writing has begun; `None` where the kernel does not say.
+    /// Bytes whose writing has begun; `None` if the kernel does not report the number.
     pub(crate) written: Option<u64>,
-    /// Bytes that it was told to fetch.
+    /// Bytes requested from the kernel.
     pub(crate) fetched: u64,
 }
 
 impl Kept {
-    /// What `path` is.
+    /// Opens `path` and determines its kind.
     pub(crate) fn open(path: &Path) -> io::Result<Kept> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -65,12 +64,12 @@ impl Kept {
         Ok(Kept::Device(device))
     }
 
-    /// Whether the kernel says what is dirty of it.
+    /// Returns true if the kernel reports the dirty pages of the object.
     pub(crate) fn is_counted(&self) -> bool {
         matches!(self, Kept::Device(_))
     }
 
-    /// Does what was said.
+    /// Carries out a signal.
     pub(crate) fn heed(&self, said: Said) -> io::Result<Done> {
         let device = match (self, said) {
             (Kept::Device(device), _) => device,
@@ -78,7 +77,7 @@ impl Kept {
                 syncfs(directory)?;
                 return Ok(Done::default());
             }
-            // Of which of its files it is nobody says.
+            // The file of this range is unknown.
             (Kept::FileSystem(_), Said::Push { .. }) => {
                 return Ok(Done {
                     written: Some(0),
@@ -105,7 +104,7 @@ fn bytes_of(sectors: u64) -> u64 {
 }
 
 impl Device {
-    /// Its bytes among those of an extent.
+    /// Returns the bytes of an extent within the device.
     fn range(&self, start: u64, sectors: u64) -> Range<u64> {
         let begin = bytes_of(start).min(self.bytes);
         begin..begin.saturating_add(bytes_of(sectors)).min(self.bytes)
@@ -130,8 +129,8 @@ impl Device {
         })
     }
 
-    /// Begins to write what is dirty of a range, the lowest first, until `left` of it is
-    /// written or a run more; says how much of `left` is left then.
+    /// Starts to write the dirty pages of a range, the lowest first, until `left` bytes or one run
+    /// more are being written. Returns the rest of `left`.
     fn write_back(&self, range: Range<u64>, left: u64) -> io::Result<u64> {
         let dirty = if left == 0 || range.is_empty() {
             0
@@ -151,7 +150,7 @@ impl Device {
         self.write_back(middle..range.end, left)
     }
 
-    /// How many bytes of a range are dirty.
+    /// Returns the number of dirty bytes of a range.
     fn dirty(&self, range: Range<u64>) -> io::Result<u64> {
         let range = CachestatRange {
             offset: range.start,
@@ -200,8 +199,8 @@ struct Cachestat {
     reason = "neither rustix nor libc has cachestat; the kernel takes addresses"
 )]
 fn cachestat(file: &File, range: &CachestatRange, found: &mut Cachestat) -> io::Result<()> {
-    // SAFETY: the call reads a `cachestat_range` and writes a `cachestat`, which these are,
-    // and which are borrowed until it returns.
+    // SAFETY: the call reads a `cachestat_range` and writes a `cachestat`. Both arguments have
+    // these layouts, and are borrowed until the call returns.
     let said = unsafe {
         libc::syscall(
             SYS_CACHESTAT,
@@ -230,8 +229,8 @@ mod tests {
     use super::*;
     use std::io::{Seek as _, SeekFrom, Write as _};
 
-    /// A file of 64 MiB of which 4 MiB are dirty, here and there; `None` where its file
-    /// system writes nothing back, or the kernel does not say what is dirty.
+    /// Returns a file of 64 MiB with 4 MiB of scattered dirty pages. Returns `None` if its file
+    /// system writes nothing back, or if the kernel does not report dirty pages.
     fn dirtied() -> Option<(tempfile::NamedTempFile, Kept)> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(64 << 20).unwrap();
@@ -246,7 +245,7 @@ mod tests {
             kept => kept.unwrap(),
         };
         device(&kept).begin_writing(0..64 << 10).unwrap();
-        // On a file system in memory nothing is ever written.
+        // A file system in memory never writes pages.
         (device(&kept).dirty(0..64 << 10).unwrap() == 0).then_some((file, kept))
     }
 
@@ -284,7 +283,7 @@ mod tests {
             }
         );
         assert!(before - after >= 1 << 20, "{before} to {after}");
-        // Of the last megabyte only.
+        // A PULL of only the last megabyte.
         let start = Some((63 << 20) / SECTOR_BYTES);
         let done = kept
             .heed(Said::Pull {

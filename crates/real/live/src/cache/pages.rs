@@ -1,14 +1,14 @@
-//! The bytes of pages, sector by sector.
+//! The data of pages, sector by sector.
 
 use fullstroke_memory::PAGE_BYTES;
 use std::collections::BTreeMap;
 
-/// Bytes of a sector: the smallest piece that clients write.
+/// Size of a sector in bytes: the smallest write of a client.
 pub(crate) const SECTOR: u64 = 512;
 
 struct Page {
     data: Box<[u8; PAGE_BYTES as usize]>,
-    /// A bit for each sector that is known.
+    /// One bit for each known sector.
     known: u8,
 }
 
@@ -28,13 +28,13 @@ pub(crate) struct Pages(BTreeMap<u64, Page>);
 /// A stretch of bytes within one page.
 struct Part {
     page: u64,
-    /// From the beginning of the page.
+    /// Offset from the beginning of the page.
     from: usize,
     to: usize,
 }
 
 impl Part {
-    /// The sectors that it covers, as bits.
+    /// Returns the sectors of the part, as bits.
     fn sectors(&self) -> u8 {
         let sector = SECTOR as usize;
         (self.from / sector..self.to.div_ceil(sector)).fold(0, |bits, sector| bits | 1 << sector)
@@ -63,7 +63,7 @@ impl Pages {
         self.0.len()
     }
 
-    /// Whole sectors, which are newer than whatever is there.
+    /// Stores whole sectors, which are newer than the present content.
     pub(crate) fn put(&mut self, offset: u64, data: &[u8]) {
         let mut rest = data;
         for part in parts(offset, data.len() as u64) {
@@ -75,7 +75,7 @@ impl Pages {
         }
     }
 
-    /// Whole sectors as they lie below: what is known is newer.
+    /// Stores whole sectors read from below. Known sectors stay, because the stored data are newer.
     pub(crate) fn fill(&mut self, offset: u64, data: &[u8]) {
         for (index, sector) in data.chunks(SECTOR as usize).enumerate() {
             let at = offset + index as u64 * SECTOR;
@@ -88,7 +88,7 @@ impl Pages {
         }
     }
 
-    /// Copies bytes, if all are known.
+    /// Copies a range into `into`. Returns false if some of its sectors are unknown.
     pub(crate) fn copy(&self, offset: u64, into: &mut [u8]) -> bool {
         let mut rest = into;
         for part in parts(offset, rest.len() as u64) {
@@ -104,7 +104,7 @@ impl Pages {
         true
     }
 
-    /// What is known of so many bytes, in stretches as long as they go.
+    /// Returns the known data of a range, in stretches as long as possible.
     pub(crate) fn known(&self, offset: u64, bytes: u64) -> Vec<(u64, Vec<u8>)> {
         let mut stretches: Vec<(u64, Vec<u8>)> = Vec::new();
         for at in (offset..offset + bytes).step_by(SECTOR as usize) {

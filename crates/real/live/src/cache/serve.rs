@@ -1,4 +1,4 @@
-//! The loop: one thread has the cache, and hears of everything by messages.
+//! The loop: one thread owns the cache and receives all events as messages.
 
 use crate::Said;
 use crate::cache::below::Below;
@@ -25,129 +25,129 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the loop sleeps if nothing happens.
+/// Longest sleep of the loop.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Where, and with how much memory.
+/// Addresses and memory of a cache.
 #[derive(Clone, Debug)]
 pub struct CacheOptions {
-    /// The socket of the server below.
+    /// Socket of the server below.
     pub server: PathBuf,
-    /// Its export; the default one without.
+    /// Export of the server below; `None` for the default export.
     pub export: Option<String>,
-    /// The socket on which it takes questions; it is not listened to without.
+    /// Control socket of the server below; `None` to receive no signals.
     pub control: Option<PathBuf>,
-    /// The name by which the server below knows this host: of several with names one is asked
-    /// at a time.
+    /// Name of this host for the server below. Of several hosts with names, the server asks one at
+    /// a time.
     pub name: Option<String>,
-    /// Where clients connect.
+    /// Addresses for clients.
     pub listen: Vec<Listen>,
-    /// Who may come in over TCP, and how connections are encrypted.
+    /// Admission over TCP, and encryption of connections.
     pub admission: AdmissionOptions,
-    /// Memory and its policies.
+    /// Settings of the memory.
     pub memory: MemoryKeys,
 }
 
-/// A cache that is ready for clients.
+/// Description of a cache ready for clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ready {
-    /// Where they connect.
+    /// Addresses for clients, as URIs.
     pub uri: String,
-    /// What who listens to the world should know.
+    /// Warnings for a server reachable from outside.
     pub notes: Vec<String>,
-    /// Size of the device.
+    /// Size of the device in bytes.
     pub size_bytes: u64,
-    /// Where signals are listened for.
+    /// Control socket of the server below.
     pub control: Option<PathBuf>,
 }
 
-/// What a cache has done.
+/// Counters of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// Since it began.
+    /// Time since the start, in s.
     pub uptime_s: f64,
-    /// Requests of clients.
+    /// Number of requests.
     pub requests: u64,
-    /// Of what reads asked for, found in memory.
+    /// Share of the read data found in memory.
     pub hit_share: Option<f64>,
-    /// Read below, for reads and beside them.
+    /// Data read below, by reads and ahead of reads, in 10^6 bytes.
     pub fetched_mb: f64,
-    /// Written below.
+    /// Data written below, in 10^6 bytes.
     pub written_mb: f64,
-    /// Of this, because the server below asked for it.
+    /// Part of the written data requested by the server below, in 10^6 bytes.
     pub written_pulled_mb: f64,
-    /// PULLs that were heard.
+    /// Number of PULLs.
     pub pulls: u64,
-    /// PUSHes that were heard.
+    /// Number of PUSHes.
     pub pushes: u64,
-    /// Fetched because the server below offered it.
+    /// Data fetched after an offer of the server below, in 10^6 bytes.
     pub pushed_mb: f64,
-    /// Of this, read by clients.
+    /// Part of the offered data read by clients, in 10^6 bytes.
     pub pushed_used_mb: f64,
-    /// Signals that were forgotten below before they were heard.
+    /// Number of signals dropped by the server below before this host asked for them.
     pub missed_signals: u64,
 }
 
-/// Why there is no cache, or none any more.
+/// Reason why there is no cache, or why a cache has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// The keys of memory.
+    /// The settings of the memory are invalid.
     #[error("memory: {0}")]
     Memory(#[from] ConfigError),
-    /// The server below cannot be used, or has gone.
+    /// The server below cannot be used, or has disconnected.
     #[error("{}: {source}; expected the socket of an NBD server that is running, and an export of it", socket.display())]
     Below {
-        /// Its socket.
+        /// Socket of the server below.
         socket: PathBuf,
-        /// What happened.
+        /// Error of the connection.
         source: ClientError,
     },
-    /// It went away while something was dirty.
+    /// The server below disconnected while there were dirty pages.
     #[error(
         "the server below has gone ({source}): {dirty_bytes} bytes that were written and not flushed are lost"
     )]
     Gone {
-        /// What happened.
+        /// Error of the connection.
         source: ClientError,
-        /// What was not written.
+        /// Unwritten dirty bytes.
         dirty_bytes: u64,
     },
-    /// It cannot be kept in pages.
+    /// The size of the export is no whole number of sectors.
     #[error("{}: found an export of {found} bytes; expected whole sectors of {SECTOR_BYTES}", socket.display())]
     Size {
-        /// Its socket.
+        /// Socket of the server below.
         socket: PathBuf,
-        /// Its size.
+        /// Size of the export in bytes.
         found: u64,
     },
-    /// A certificate's or a key's.
+    /// A certificate or key is unusable.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The server that is heeded has gone.
+    /// The server of the signals has disconnected.
     #[error("{}: the server has gone: {why}", control.display())]
     Silent {
-        /// The socket on which it took questions.
+        /// Control socket of the server.
         control: PathBuf,
-        /// What happened instead of an answer.
+        /// Reason of the missing answer.
         why: String,
     },
-    /// What clients are offered.
+    /// The export for clients is invalid.
     #[error(transparent)]
     Export(#[from] ExportError),
-    /// At the end something could not be written below.
+    /// At the end some data could not be written below.
     #[error("something that was written could not be written below: see its errors")]
     Lost,
-    /// Anything else that the host refuses.
+    /// Any other error of the host.
     #[error("{what}: {source}")]
     Host {
-        /// What was tried.
+        /// Name of the failed step.
         what: String,
-        /// Why it failed.
+        /// Error of the host.
         source: io::Error,
     },
 }
 
-/// What the loop hears.
+/// A message for the loop.
 pub(crate) enum Message {
     Asked {
         client: Arc<NbdClient>,
@@ -159,7 +159,7 @@ pub(crate) enum Message {
         result: Result<Vec<u8>, ()>,
     },
     Gone(ClientError),
-    /// What was said, and whom to tell what has been written for it.
+    /// Received signals, and the channel for the number of written sectors.
     Signals {
         signals: Vec<Said>,
         missed: u64,
@@ -168,12 +168,12 @@ pub(crate) enum Message {
     Stop,
 }
 
-/// Serves clients until SIGTERM or SIGINT; then all that is dirty is written below and
-/// made durable. `ready` is told when they may come.
+/// Serves clients until SIGTERM or SIGINT. Then all dirty pages are written below and made durable.
+/// `ready` is called when clients may connect.
 ///
 /// # Errors
-/// What cannot be used is told before anything is served. Then only a server below
-/// that goes away, or cannot take what is dirty at the end.
+/// An unusable option is reported before the service starts. Later errors are a server below that
+/// disconnects, or that cannot take the dirty pages at the end.
 pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Summary, CacheError> {
     let host = |what: &str| {
         let what = what.to_owned();
@@ -188,7 +188,8 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
     )?;
     let cached = Cached::new(&options.memory, below.size)?;
     let exports = Arc::new(Exports::new(vec![export(&below)])?);
-    // Whoever sees the socket may end it.
+    // Signals are handled before the socket exists, because a user who sees the socket may end the
+    // server.
     let stopped = told.clone();
     stop_at_signals(move || drop(stopped.send(Message::Stop))).map_err(host("signals"))?;
     let mut listeners = Vec::new();
@@ -203,7 +204,8 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
     if let Some(control) = &options.control {
         let heard = told.clone();
         let tell = move |word| {
-            // The cache works without signals; that its server has gone, its requests say.
+            // The cache works without signals. Failed requests report a server that has
+            // disconnected.
             let Word::Signals { signals, missed } = word else {
                 return Ok(None);
             };
@@ -236,7 +238,7 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
     Loop::new(cached, below, &options.server).run(&messages)
 }
 
-/// Clients' requests become messages.
+/// Converts clients' requests to messages.
 struct Told(Sender<Message>);
 
 impl Serves for Told {
@@ -251,7 +253,7 @@ impl Serves for Told {
     }
 }
 
-/// What clients are offered: whatever all of them do is seen by all.
+/// Returns the export for clients. All connections see the same data.
 fn export(below: &Below) -> Export {
     let mut export = Export::new("", below.size);
     export.features = Features::FLUSH
@@ -277,7 +279,7 @@ pub(crate) fn stop_at_signals(stop: impl FnOnce() + Send + 'static) -> io::Resul
         .map(drop)
 }
 
-/// Answers a request with its data, with nothing, or with what is wrong.
+/// Answers a request with its data, with success, or with an error message.
 fn answer(client: &Arc<NbdClient>, request: &Request, outcome: Result<Option<&[u8]>, &str>) {
     client.answer(|connection: &mut Connection| match outcome {
         Ok(Some(data)) => connection.reply_read(request, |into| {
@@ -289,10 +291,10 @@ fn answer(client: &Arc<NbdClient>, request: &Request, outcome: Result<Option<&[u
     });
 }
 
-/// The tag of the flush at the end.
+/// Tag of the flush at the end.
 const LAST: u64 = 0;
 
-/// The cache and who waits for it.
+/// The cache and the waiting requests.
 struct Loop<'a> {
     cached: Cached,
     below: Below,
@@ -301,7 +303,7 @@ struct Loop<'a> {
     clients: BTreeMap<u64, (Arc<NbdClient>, Request)>,
     next_tag: u64,
     summary: Summary,
-    /// How it ended.
+    /// Outcome of the last flush.
     end: Option<Outcome>,
 }
 
@@ -367,7 +369,7 @@ impl Loop<'_> {
             } => {
                 self.summary.missed_signals += missed;
                 let pages: u64 = signals.into_iter().map(|said| self.said(now, said)).sum();
-                // Whoever listens may have gone.
+                // The listener may have ended.
                 let _ = wrote.send(pages * PAGE_BYTES / SECTOR_BYTES);
             }
             Message::Stop => self.cached.ask(now, LAST, Asked::Flush),
@@ -406,7 +408,7 @@ impl Loop<'_> {
                 self.cached.push(now, offset, bytes.into());
                 return answer(&client, &request, Ok(None));
             }
-            // Which of it is allocated is not known here.
+            // The cache does not know the allocation.
             Command::BlockStatus => {
                 return client.answer(|connection| connection.reply_status(&request, []));
             }
@@ -420,7 +422,7 @@ impl Loop<'_> {
         self.cached.ask(now, tag, asked);
     }
 
-    /// Does what was said; answers the pages that are written for a PULL without an address.
+    /// Carries out a signal. Returns the number of pages written for a PULL without an address.
     fn said(&mut self, now: Time, said: Said) -> u64 {
         let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
         match said {
@@ -442,7 +444,7 @@ impl Loop<'_> {
     /// Passes jobs down and answers up.
     fn go_on(&mut self) {
         for job in self.cached.jobs() {
-            // All threads below have ended: one of them has said why.
+            // If all threads below have ended, one of them has reported the reason.
             let _ = self.below.jobs.send(job);
         }
         for (tag, outcome) in self.cached.answers() {

@@ -1,27 +1,29 @@
-//! What the server below says unasked.
+//! Signals of the server below.
 
 use crate::{ControlRequest, ControlResponse, Said, ask};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-/// Until a server that does not answer is asked again.
+/// Pause before a silent server is asked again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Nobody wants signals any more.
+/// Error: no receiver wants signals any more.
 pub(crate) struct Gone;
 
-/// What is told of the server below.
+/// A message about the server below.
 pub(crate) enum Word {
-    /// What it has said, and how many signals it had forgotten before.
+    /// Signals, and the number of signals dropped by the server before.
     Signals { signals: Vec<Said>, missed: u64 },
-    /// Why it has said nothing: it does not answer, or knows no signals.
+    /// Reason why there are no signals: the server does not answer, or does not support signals.
     Nothing(String),
 }
 
-/// Listens at the control socket of the server below, and tells each signal and how many
-/// were missed before; or, again and again, why there are none. `tell` answers what was written for those without an address, in
-/// sectors, if it knows; the server below is told with the next question.
+/// Listens at the control socket of the server below. Passes on the signals with the number of
+/// missed signals. While there are none, repeatedly passes on the reason.
+///
+/// `tell` returns the sectors written for signals without an address, if known. The next question
+/// reports this number to the server below.
 pub(crate) fn listen(
     control: PathBuf,
     export: Option<String>,
@@ -47,7 +49,7 @@ pub(crate) fn listen(
                     after = Some(next);
                     Word::Signals { signals, missed }
                 }
-                // It may be starting, or of a version without signals.
+                // The server may be starting, or have a version without signals.
                 Ok(
                     ControlResponse::Refused { message }
                     | ControlResponse::Wrong { message }

@@ -12,7 +12,7 @@ use std::thread;
 
 struct Served {
     folder: tempfile::TempDir,
-    // Ends before the server that it asks.
+    // Field order: ends before the server that it asks.
     socket: Option<ControlSocket>,
     _server: Answering,
 }
@@ -144,7 +144,7 @@ fn a_line_without_end_is_refused_and_cut_off() {
     let mut sender = stream.try_clone().unwrap();
     let writing = thread::spawn(move || while sender.write_all(&[b'x'; 4096]).is_ok() {});
     let mut answer = Vec::new();
-    // The end comes as a reset, since the server did not read all.
+    // The connection ends with a reset, because the server did not read all bytes.
     let _ = stream.read_to_end(&mut answer);
     writing.join().unwrap();
     assert!(message(&String::from_utf8(answer).unwrap()).contains("65536 bytes"));
@@ -165,7 +165,7 @@ fn a_question_that_comes_byte_by_byte_is_answered() {
 fn whoever_is_silent_longest_makes_room_for_who_asks() {
     let served = Served::new();
     let mut silent: Vec<UnixStream> = (0..PEERS_MAX).map(|_| served.call()).collect();
-    // Whoever is answered has a place: all of them are in.
+    // An answered peer has a place, so all peers are connected.
     for stream in &mut silent {
         stream.write_all(b"{\"ask\":\"status\"}\n").unwrap();
         line(&mut BufReader::new(stream));
@@ -176,7 +176,7 @@ fn whoever_is_silent_longest_makes_room_for_who_asks() {
             Ok(ControlResponse::Status(_))
         ));
     }
-    // Which of the first that is depends on when each one's thread had gone on behind its answer.
+    // The first to be disconnected depends on the scheduling of each thread after its answer.
     let ended = |stream: &mut UnixStream| {
         stream.set_nonblocking(true).unwrap();
         let ended = matches!(stream.read(&mut [0; 16]), Ok(0));
@@ -273,7 +273,7 @@ fn a_stale_socket_file_is_taken_over_and_a_live_one_is_not() {
     assert_eq!(fs::read(&file).unwrap(), b"mine");
 }
 
-/// Somebody who says `words` to whoever calls, and then listens or hangs up.
+/// Starts a peer. It sends `words` to each caller, and then listens or disconnects.
 fn somebody(folder: &Path, words: &'static [u8], hangs_up: bool) -> PathBuf {
     let path = folder.join("other");
     let listener = UnixListener::bind(&path).unwrap();

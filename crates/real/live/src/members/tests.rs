@@ -1,4 +1,4 @@
-//! Store and layers have the same members alive, whatever comes in between.
+//! Store and layers have the same members alive, in any sequence of events.
 
 use crate::world::World;
 use fullstroke_engine::Machine;
@@ -32,7 +32,7 @@ const RAID10: &str = "layout = \"raid10\"\nchunk = \"16KiB\"\ndrive = \"disk.tom
 const RAID1_OF_RAID5: &str = "layout = \"raid1\"\n[[volume.members]]\nlayout = \"raid5\"\nchunk = \"16KiB\"\n\
      drive = \"disk.toml\"\ndrives = 3\ncount = 2\n";
 
-/// A volume of small disks, its bytes in memory.
+/// Returns a volume of small disks with its data in memory.
 fn world(volume: &str) -> World {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("disk.toml"), DISK).unwrap();
@@ -52,7 +52,7 @@ fn world(volume: &str) -> World {
     )
 }
 
-/// Lets the layers go on until nothing is left to do in them.
+/// Runs the layers until nothing is left to do.
 fn run_layers(world: &mut World) {
     while world.machine.next_wake() != Time::NEVER {
         world.hurry();
@@ -63,8 +63,8 @@ fn carry(world: &mut World) {
     world.carry_signals(Instant::now() + Duration::from_secs(60));
 }
 
-/// The layers run ahead of the bytes. When these lost a second member while they
-/// filled the first, the layers had the first whole, the bytes never.
+/// The layers run ahead of the data. When the data lost a second member during the rebuild of the
+/// first, the layers had the first member whole, but the data did not.
 #[test]
 fn a_member_that_is_whole_in_the_layers_only_is_filled_after_all() {
     let mut world = world(RAID5);
@@ -72,7 +72,7 @@ fn a_member_that_is_whole_in_the_layers_only_is_filled_after_all() {
     world.restore(Time::ZERO, &[1], None, false).unwrap();
     run_layers(&mut world);
     assert!(!world.store.status()[1].is_alive(), "nothing is filled yet");
-    // As if the host's storage had failed.
+    // Simulates a failure of the host's storage.
     world.store.fail_member(&[3]).unwrap();
     world.tell_failure(&[3]).unwrap();
     carry(&mut world);
@@ -85,11 +85,11 @@ fn a_member_that_is_whole_in_the_layers_only_is_filled_after_all() {
         "{:?}",
         world.store.status()
     );
-    // Had one of the two another state, it would refuse.
+    // If store and layers disagreed, one of them would refuse.
     check_agreement(&mut world);
 }
 
-/// Where the layers had another state than the bytes, they would refuse.
+/// Checks that store and layers agree: otherwise one of them would refuse.
 fn check_agreement(world: &mut World) {
     for drive in drives(world) {
         world.fail(Time::ZERO, &drive).unwrap();
@@ -113,7 +113,7 @@ fn all_alive(world: &World) -> bool {
     world.store.status().iter().all(MemberStatus::is_alive)
 }
 
-/// What may come to pass.
+/// An event of the test.
 #[derive(Clone, Debug)]
 enum Step {
     Fail(Index),
@@ -121,9 +121,9 @@ enum Step {
     ReAdd(Index),
     /// The host's storage fails.
     Lose(Index),
-    /// The layers go on, for so many events.
+    /// The layers go on by this number of events.
     Layers(u8),
-    /// The bytes follow the layers.
+    /// The data follow the layers.
     Bytes,
 }
 
@@ -142,7 +142,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn take(world: &mut World, step: &Step) {
     let drives = drives(world);
     let path = |drive: &Index| drive.get(&drives).as_slice();
-    // What makes no sense is refused.
+    // Orders that make no sense are refused.
     let _ = match step {
         Step::Fail(drive) => world.fail(Time::ZERO, path(drive)),
         Step::Restore(drive, accept) => world.restore(Time::ZERO, path(drive), None, *accept),
@@ -175,7 +175,7 @@ proptest! {
     ) {
         let mut world = world(volume);
         steps.iter().for_each(|step| take(&mut world, step));
-        // In volumes of volumes the outer ones are filled last.
+        // In nested volumes the outer volumes are filled last.
         for _ in 0..4 {
             for drive in drives(&world) {
                 let _ = world.restore(Time::ZERO, &drive, None, true);

@@ -1,8 +1,8 @@
-//! A strict reader of Prometheus' text format, for tests: it takes what the
-//! format's description demands and nothing else.
+//! A strict reader of Prometheus' text format, for tests. The reader accepts only text in agreement
+//! with the format's description.
 //!
-//! Source: "Exposition formats", text-based format 0.0.4, of Prometheus'
-//! documentation, and its rules for names.
+//! Source: "Exposition formats", text-based format 0.0.4, of Prometheus' documentation, and its
+//! rules for names.
 
 use std::collections::BTreeMap;
 
@@ -112,7 +112,7 @@ fn sample(line: &str) -> Sample {
     }
 }
 
-/// A label's value, and what follows its closing quote.
+/// Parses a label's value. Returns the value, and the text behind its closing quote.
 fn quoted(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut letters = text.char_indices();
@@ -155,8 +155,8 @@ fn check(name: &str, family: &Family) {
     }
 }
 
-/// Bounds and values grow; `le` ends with infinity and the count; each has a
-/// sum and a count.
+/// Checks a distribution: bounds and values grow, `le` ends with infinity and the count, and each
+/// has a sum and a count.
 fn check_distribution(name: &str, family: &Family, suffix: &str, bound: &str) {
     let mut series: BTreeMap<BTreeMap<String, String>, Vec<(f64, f64)>> = BTreeMap::new();
     let (mut sums, mut counts) = (BTreeMap::new(), BTreeMap::new());

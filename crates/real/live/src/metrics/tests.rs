@@ -168,7 +168,7 @@ fn who_asks_for_another_host_is_told_nothing() {
             assert!(body.contains("--metrics-host"), "{body}");
         }
     }
-    // Headers that nobody can count are no way round the question.
+    // Too many headers must not bypass the host check.
     let many = "X: y\r\n".repeat(80);
     let request = format!("GET /events HTTP/1.1\r\nHost: evil.example\r\n{many}\r\n");
     assert!(
@@ -287,7 +287,7 @@ fn silent_callers_keep_nobody_out_and_end_with_the_server() {
         stream
             .set_read_timeout(Some(Duration::from_secs(20)))
             .unwrap();
-        // An end, or a reset; no time-out.
+        // An end or a reset, but no time-out.
         match stream.read(&mut [0; 16]) {
             Ok(count) => assert_eq!(count, 0),
             Err(error) => assert_ne!(error.kind(), io::ErrorKind::WouldBlock, "{error}"),
@@ -295,7 +295,7 @@ fn silent_callers_keep_nobody_out_and_end_with_the_server() {
     }
 }
 
-/// What a watcher reads until it has so many events.
+/// Returns the text read by a watcher until it has `count` events.
 fn events(address: SocketAddr, count: usize) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
@@ -358,7 +358,7 @@ fn a_watcher_that_takes_nothing_is_dropped() {
     here.set_nonblocking(true).unwrap();
     let peer = Peer::new(fullstroke_transport::socket::Stream::Unix(here));
     let latest = stream::Latest::new(server.handle.clone(), Duration::ZERO);
-    // It never reads: the socket fills, and then its time is up.
+    // The watcher never reads, so the socket fills and the time runs out.
     stream::serve(&peer, &latest, Duration::from_millis(50));
     drop(there);
 }

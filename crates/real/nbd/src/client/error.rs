@@ -1,4 +1,4 @@
-//! What can go wrong for a client.
+//! Errors of a client.
 
 use super::Failure;
 use crate::request::Command;
@@ -6,38 +6,38 @@ use std::fmt;
 use std::io;
 use thiserror::Error;
 
-/// Why something could not be had from a server.
+/// Reason why a call to a server failed.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// The stream failed, or ended in the middle.
+    /// The stream failed or ended in the middle of a message.
     #[error("the connection failed: {0}")]
     Stream(#[from] io::Error),
-    /// The server said no to an option.
+    /// The server refused an option.
     #[error("option {option}: refused with {kind:#x}: {message}")]
     Refused {
-        /// The number of the option.
+        /// Number of the option.
         option: u32,
-        /// The type of the reply.
+        /// Type of the reply.
         kind: u32,
-        /// The server's text, which may be empty.
+        /// Text of the server; may be empty.
         message: String,
     },
     /// The server answered a request with an error.
     #[error("{command:?} failed: {failure}")]
     Failed {
-        /// What was asked for.
+        /// Requested command.
         command: Command,
-        /// The error.
+        /// Error of the server.
         failure: Failure,
     },
-    /// What the server sent is not the protocol.
+    /// The server's message breaks the protocol.
     #[error("{what}: found {found}; expected {expected}")]
     Protocol {
-        /// The field.
+        /// Name of the field.
         what: &'static str,
-        /// What it holds.
+        /// Value of the field.
         found: String,
-        /// What it should hold.
+        /// Expected value.
         expected: &'static str,
     },
 }

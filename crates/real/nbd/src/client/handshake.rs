@@ -1,4 +1,4 @@
-//! How an export is opened and listed.
+//! Opens and lists exports.
 
 use super::{ClientError, Properties, stream};
 use crate::export::Features;
@@ -6,33 +6,33 @@ use crate::input::Fields;
 use crate::wire::{self, info, option, option_reply};
 use std::io::{Read, Write};
 
-/// No reply to an option is longer: a name, a description and some numbers.
+/// Longest reply to an option: a name, a description and some numbers.
 const REPLY_BYTES_MAX: u32 = 3 * wire::STRING_BYTES_MAX as u32;
 
-/// How an export is chosen.
+/// Way to choose an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Opening {
-    /// `NBD_OPT_GO`, which tells of errors and of block sizes.
+    /// `NBD_OPT_GO`, which reports errors and block sizes.
     #[default]
     Go,
-    /// `NBD_OPT_EXPORT_NAME`, as old clients do.
+    /// `NBD_OPT_EXPORT_NAME`, the way of old clients.
     ExportName,
 }
 
-/// What a client wants.
+/// Options of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The export's name; empty = the default one.
+    /// Name of the export; empty = the default export.
     pub export: String,
-    /// How it is chosen.
+    /// Way to choose the export.
     pub opening: Opening,
-    /// Ask for replies in chunks.
+    /// True to ask for replies in chunks.
     pub structured: bool,
-    /// Ask for `base:allocation`, which needs replies in chunks.
+    /// True to ask for `base:allocation`, which needs replies in chunks.
     pub status: bool,
 }
 
-/// The names and descriptions of a server's exports. The session is ended.
+/// Returns the names and descriptions of a server's exports. Ends the session.
 ///
 /// # Errors
 /// As [`Client::connect`](super::Client::connect).
@@ -57,7 +57,7 @@ pub fn list(mut stream: impl Read + Write) -> Result<Vec<(String, String)>, Clie
     Ok(exports)
 }
 
-/// Shakes hands and opens an export.
+/// Carries out the handshake and opens an export.
 pub(super) fn open<S: Read + Write>(
     stream: &mut S,
     options: &Options,
@@ -110,7 +110,7 @@ fn send(stream: &mut impl Write, option: u32, data: &[u8]) -> Result<(), ClientE
     Ok(())
 }
 
-/// One reply: its type and data; nothing if it was the last, a success.
+/// Reads one reply and returns its type and data. Returns `None` for the final acknowledgement.
 fn reply(stream: &mut impl Read, option: u32) -> Result<Option<(u32, Vec<u8>)>, ClientError> {
     stream::expect(
         "magic of a reply",
@@ -148,7 +148,7 @@ fn none_but_end(stream: &mut impl Read, option: u32) -> Result<(), ClientError> 
     }
 }
 
-/// Tells whether the server knows the context.
+/// Returns true if the server supports the context.
 fn select_allocation<S: Read + Write>(stream: &mut S, export: &str) -> Result<bool, ClientError> {
     let mut data = string(export);
     data.extend(1u32.to_be_bytes());
@@ -205,7 +205,7 @@ fn export_name<S: Read + Write>(
 ) -> Result<(), ClientError> {
     send(stream, option::EXPORT_NAME, export.as_bytes())?;
     let told: [u8; 10] = stream::array(stream)?;
-    // Ten bytes are enough for both fields.
+    // The ten bytes are enough for both fields.
     let _ = export_fields(&mut Fields::new(&told), properties);
     Ok(())
 }

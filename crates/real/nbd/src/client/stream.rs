@@ -23,7 +23,8 @@ pub(super) fn u64(stream: &mut impl Read) -> Result<u64, ClientError> {
     array(stream).map(u64::from_be_bytes)
 }
 
-/// Bytes of a length that was told, unless it is beyond a limit.
+/// Reads `length` bytes, unless the length is above `limit`. The limit bounds the memory that a
+/// faulty server can claim.
 pub(super) fn bytes(
     stream: &mut impl Read,
     what: &'static str,
@@ -42,7 +43,7 @@ pub(super) fn bytes(
     Ok(bytes)
 }
 
-/// A magic number.
+/// Checks a magic number.
 pub(super) fn expect(
     what: &'static str,
     found: u64,

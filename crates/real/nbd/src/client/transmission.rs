@@ -1,4 +1,4 @@
-//! Many requests at a time, and their answers.
+//! Many requests in flight, and their answers.
 
 use super::{Client, ClientError, stream};
 use crate::export::PAYLOAD_BYTES_MAX;
@@ -8,10 +8,10 @@ use crate::wire::{self, chunk};
 use std::fmt;
 use std::io::{Read, Write};
 
-/// No chunk is longer: the longest read and its offset.
+/// Longest chunk: the longest read and its offset.
 const CHUNK_BYTES_MAX: u32 = PAYLOAD_BYTES_MAX + 8;
 
-/// A request that was not answered in full.
+/// A request without a complete answer.
 #[derive(Debug)]
 pub(super) struct Pending {
     command: Command,
@@ -24,26 +24,26 @@ pub(super) struct Pending {
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Which [`Client::submit`] gave.
+    /// Cookie returned by [`Client::submit`].
     pub cookie: u64,
     /// Success, or the first error.
     pub result: Result<(), Failure>,
-    /// What was read, as long as the request; nothing of other commands.
+    /// Data of a read, as long as the request; empty for other commands.
     pub data: Vec<u8>,
-    /// The status that was asked for.
+    /// Requested allocation status.
     pub extents: Vec<StatusExtent>,
-    /// Chunks in which data came, and holes: 0 where replies are simple.
+    /// Number of chunks with data or holes; 0 for simple replies.
     pub content_chunks: u32,
 }
 
-/// An error that a server told.
+/// An error reported by a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What it was.
+    /// Error code.
     pub code: ErrorCode,
-    /// Where it was, from the beginning of the export.
+    /// Place of the error, from the beginning of the export.
     pub offset_bytes: Option<u64>,
-    /// The server's text, which may be empty.
+    /// Text of the server; may be empty.
     pub message: String,
 }
 
@@ -62,12 +62,12 @@ impl fmt::Display for Failure {
 }
 
 impl<S: Read + Write> Client<S> {
-    /// Sends a request and gives the cookie of its answer. `payload` is what is
-    /// written, as long as the request; empty for other commands. Nothing is
-    /// checked, so that a server's refusals can be seen.
+    /// Sends a request and returns the cookie of its answer. `payload` is the data of a write, as
+    /// long as the request; empty for other commands. The client checks nothing, so that tests can
+    /// see a server's refusals.
     ///
     /// # Errors
-    /// The stream failed.
+    /// If the stream failed.
     pub fn submit(
         &mut self,
         command: Command,
@@ -131,15 +131,15 @@ impl<S: Read + Write> Client<S> {
         Ok(())
     }
 
-    /// Requests that were not answered.
+    /// Returns the number of requests without a complete answer.
     pub fn in_flight(&self) -> usize {
         self.pending.len()
     }
 
-    /// Ends the session and gives the stream back.
+    /// Ends the session and returns the stream.
     ///
     /// # Errors
-    /// The stream failed.
+    /// If the stream failed.
     pub fn disconnect(mut self) -> Result<S, ClientError> {
         self.send(
             wire::command::DISCONNECT,
@@ -152,10 +152,10 @@ impl<S: Read + Write> Client<S> {
         Ok(self.stream)
     }
 
-    /// Waits until a request is answered in full.
+    /// Waits until a request has its complete answer.
     ///
     /// # Errors
-    /// The stream failed, or what arrived answers nothing that was asked.
+    /// If the stream failed, or an answer belongs to no request.
     pub fn receive(&mut self) -> Result<Answer, ClientError> {
         loop {
             let magic = stream::u32(&mut self.stream)?;
@@ -177,7 +177,7 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
-    /// A simple answer; gives the cookie.
+    /// Reads a simple answer and returns its cookie.
     fn simple(&mut self) -> Result<u64, ClientError> {
         let error = stream::u32(&mut self.stream)?;
         let cookie = stream::u64(&mut self.stream)?;
@@ -201,7 +201,7 @@ impl<S: Read + Write> Client<S> {
         Ok(cookie)
     }
 
-    /// A chunk; gives the cookie, and whether it was the last.
+    /// Reads a chunk. Returns the cookie, and true for the last chunk.
     fn chunk(&mut self) -> Result<(u64, bool), ClientError> {
         let flags = stream::u16(&mut self.stream)?;
         let kind = stream::u16(&mut self.stream)?;
@@ -248,7 +248,7 @@ impl Pending {
         }
     }
 
-    /// The part of the data at an offset of the export.
+    /// Returns the part of the data at an offset of the export.
     fn part(&mut self, offset: u64, length: usize) -> Option<&mut [u8]> {
         let from = usize::try_from(offset.checked_sub(self.offset_bytes)?).ok()?;
         self.covered_bytes += length as u64;
@@ -295,11 +295,11 @@ impl Pending {
             None
         };
         self.fail(error, offset, message);
-        // Errors of a later day may have more fields.
+        // Errors of later versions of the protocol may have more fields.
         fields.take(fields.rest().len()).map(|_| ())
     }
 
-    /// The answer, if nothing of it is missing.
+    /// Returns the answer, if no data are missing.
     fn finish(self) -> Result<Answer, ClientError> {
         let whole =
             self.command != Command::Read || self.covered_bytes == u64::from(self.length_bytes);

@@ -9,7 +9,7 @@ fn connect(options: &Options) -> Result<Client<Loopback>, ClientError> {
     Client::connect(Loopback::new(Server::new()), options)
 }
 
-/// Every way in which a session can be opened.
+/// Returns all ways to open a session.
 fn ways() -> Vec<Options> {
     let options = Options {
         export: "disk".into(),
@@ -230,7 +230,7 @@ proptest! {
     }
 }
 
-/// Reads from bytes, and takes so many.
+/// A stream that reads from bytes and accepts a limited number of bytes.
 struct OneWay {
     stream: std::io::Cursor<Vec<u8>>,
     left: usize,

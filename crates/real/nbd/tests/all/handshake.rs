@@ -14,7 +14,7 @@ const TOO_BIG: u32 = 0x8000_0009;
 const DISK_FLAGS: u16 = 0b1101_0111_1101;
 const DISK_FLAGS_STRUCTURED: u16 = DISK_FLAGS | 1 << 7;
 
-/// A server that was greeted.
+/// Returns a server after the greeting.
 fn greeted() -> Server {
     let mut server = Server::new();
     assert_eq!(server.talk(&CLIENT_FLAGS), GREETING);
@@ -25,7 +25,7 @@ fn export_info(size: u64, flags: u16) -> Vec<u8> {
     [&[0, 0][..], &size.to_be_bytes(), &flags.to_be_bytes()].concat()
 }
 
-/// The type of the reply that begins the bytes.
+/// Returns the type of the first reply in the bytes.
 fn kind(bytes: &[u8]) -> u32 {
     u32::from_be_bytes(bytes[12..16].try_into().unwrap())
 }
@@ -144,7 +144,7 @@ fn an_abort_is_acknowledged_and_is_the_last_event() {
 #[test]
 fn options_that_are_not_known_here_are_refused_and_haggling_goes_on() {
     let mut server = greeted();
-    // STARTTLS, extended headers, and what nobody knows; long ones too.
+    // STARTTLS, extended headers, and unknown options; long ones as well.
     for (number, data) in [
         (5, 0),
         (11, 0),
@@ -348,8 +348,7 @@ fn an_option_longer_than_the_whole_handshake_may_be_is_not_waited_for() {
     ));
 }
 
-/// A server that was greeted and can do TLS; what is encrypted is not its
-/// matter.
+/// Returns a server after the greeting, with TLS. The encryption itself is not part of the server.
 fn encrypting(encryption: Encryption) -> Server {
     let mut connection = Connection::new(exports());
     connection.set_encryption(encryption);
@@ -388,7 +387,7 @@ fn where_tls_is_required_every_option_before_it_is_refused_but_an_abort() {
     let mut server = encrypting(Encryption::Required);
     assert_eq!(server.talk(&option(2, &[])), option_reply(2, ACK, &[]));
     assert_eq!(server.events, [Event::Disconnect]);
-    // The old way has no room for an answer.
+    // `NBD_OPT_EXPORT_NAME` has no room for an error in its answer.
     for name in [&b"disk"[..], &[b'a'; 20_000]] {
         let mut server = encrypting(Encryption::Required);
         assert_eq!(server.talk(&option(1, name)), []);
@@ -418,7 +417,7 @@ fn what_was_agreed_on_in_the_clear_does_not_hold_under_tls() {
     assert_eq!(kind(&server.talk(&option(8, &[]))), ACK);
     server.talk(&option(10, &contexts("disk", &["base:allocation"])));
     server.talk(&option(5, &[]));
-    // Contexts need structured replies, which nobody has asked for under TLS.
+    // Contexts need structured replies, for which the client has not asked under TLS.
     assert_eq!(
         kind(&server.talk(&option(10, &contexts("disk", &["base:allocation"])))),
         INVALID

@@ -1,7 +1,7 @@
-//! Clients of other houses against this server: `nbdinfo` and `nbdcopy` of
-//! libnbd, `qemu-io` and `qemu-img`. One that is not there is skipped, aloud.
+//! Foreign clients against this server: `nbdinfo` and `nbdcopy` of libnbd, `qemu-io` and
+//! `qemu-img`. A missing client is skipped with a note.
 
-// This test is a driver: it owns a socket and a thread.
+// Needed because this test is a driver with a socket and threads.
 #![allow(clippy::disallowed_methods)]
 
 use crate::common::*;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 
-/// A disk behind a socket in a folder of its own. Its bytes outlive connections.
+/// A disk behind a socket in a folder of its own. The data outlive connections.
 struct Service {
     folder: tempfile::TempDir,
 }
@@ -22,8 +22,8 @@ impl Service {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
         let disk = Arc::new(Mutex::new(vec![0; DISK_BYTES as usize]));
-        // The threads end with the process: clients may come until then, and
-        // several at a time, as the export says.
+        // The threads end with the process, because clients may come until then. Several clients
+        // may connect at a time, as the export announces.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let disk = disk.clone();
@@ -45,7 +45,7 @@ impl Service {
     }
 }
 
-/// Serves one client to its end.
+/// Serves one client until its end.
 fn serve(mut stream: UnixStream, disk: &Mutex<Vec<u8>>) {
     let mut server = Server::over(Connection::new(exports()));
     loop {
@@ -65,7 +65,7 @@ fn serve(mut stream: UnixStream, disk: &Mutex<Vec<u8>>) {
     }
 }
 
-/// Runs a program; nothing if it is not there.
+/// Runs a program; returns `None` if the program is missing.
 fn run(program: &str, arguments: &[&str]) -> Option<Output> {
     match Command::new(program).args(arguments).output() {
         Ok(output) => {

@@ -1,4 +1,4 @@
-//! Clients against the state machine: one program, so that what is in common is compiled once.
+//! Clients against the state machine, in one program, so that common code is compiled once.
 
 mod client;
 #[path = "../common/mod.rs"]

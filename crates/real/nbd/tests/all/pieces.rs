@@ -1,9 +1,9 @@
-//! What arrives in pieces, and what was never NBD.
+//! Input in pieces, and input that is not NBD.
 
 use crate::common::*;
 use proptest::prelude::*;
 
-/// Messages of a client, mostly sound.
+/// Messages of a client, mostly valid.
 fn messages() -> impl Strategy<Value = Vec<u8>> {
     (
         handshake(),
@@ -46,7 +46,7 @@ fn transmitted() -> impl Strategy<Value = Vec<u8>> {
     let lengths = prop_oneof![6 => 0u32..32, 1 => 32u32..300];
     (commands, flags, any::<u64>(), sectors, lengths).prop_map(
         |(command, flags, cookie, sector, sectors)| {
-            // A disconnect would hide what follows.
+            // A disconnect would hide the following messages.
             let command = if command == 2 { 3 } else { command };
             let length = sectors * SECTOR_BYTES as u32;
             let mut bytes = request(flags, command, cookie, sector * SECTOR_BYTES as u64, length);
@@ -58,8 +58,7 @@ fn transmitted() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Lets a server take the bytes in pieces of these lengths, again and again,
-/// and gives all that it sent.
+/// Passes the bytes to a server in pieces of these lengths, repeated. Returns the whole output.
 fn in_pieces(bytes: &[u8], lengths: &[usize]) -> (Server, Vec<u8>) {
     let mut server = Server::new();
     let (mut sent, mut rest) = (server.sent(), bytes);

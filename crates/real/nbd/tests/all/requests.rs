@@ -46,7 +46,7 @@ fn hole(flags: u16, cookie: u64, offset: u64, length: u32) -> Vec<u8> {
     )
 }
 
-/// The request of the only event.
+/// Returns the request of the only event.
 fn only_request(connection: &mut Connection) -> Request {
     match connection.next_event() {
         Ok(Some(Event::Request { request, .. })) => request,
@@ -54,7 +54,7 @@ fn only_request(connection: &mut Connection) -> Request {
     }
 }
 
-/// A connection that was given bytes, and does not answer by itself.
+/// Returns a connection that was given bytes, and does not answer by itself.
 fn waiting(structured: bool, bytes: &[u8]) -> Connection {
     let mut connection = opened("disk", structured).connection;
     connection.space()[..bytes.len()].copy_from_slice(bytes);
@@ -259,7 +259,7 @@ fn invalid_requests_are_answered_with_the_error_of_the_protocol_and_are_no_event
         let sent = server.talk(&bytes);
         assert_eq!(sent, simple(code, 1), "{:?}", &bytes[..28]);
         assert_eq!((server.events.len(), &server.error), (0, &None));
-        // What follows is read from where it begins.
+        // The next request is parsed from its right beginning.
         assert_eq!(server.talk(&request(0, FLUSH, 2, 0, 0)), simple(0, 2));
     }
 }
@@ -283,7 +283,7 @@ fn what_would_change_a_read_only_export_is_not_permitted() {
     ] {
         assert_eq!(opened("archive", false).talk(&bytes), simple(EPERM, 1));
     }
-    // Neither are flags and commands that it does not offer.
+    // Nor does the export accept flags and commands outside its offer.
     for bytes in [
         request(FUA, READ, 1, 0, 512),
         request(0, FLUSH, 1, 0, 0),
@@ -419,7 +419,7 @@ fn a_connection_pauses_at_each_of_its_limits_and_goes_on_below() {
         bytes.fill(0);
         Ok(())
     });
-    // Its answer is in the way now.
+    // The answer now fills the output.
     pause(&mut connection);
     connection.consumed(16_384);
     assert_eq!(only_request(&mut connection).length_bytes, 16_384);

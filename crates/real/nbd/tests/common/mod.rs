@@ -1,6 +1,6 @@
 //! A disk in memory behind a connection, and messages as bytes.
 
-// Each test file uses a part of it.
+// Needed because each test file uses only a part of this module.
 #![allow(dead_code)]
 
 use fullstroke_nbd::{
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub const SECTOR_BYTES: usize = 512;
 pub const DISK_BYTES: u64 = 1 << 20;
 
-/// Everything that the protocol knows can be done with it.
+/// Returns a disk with every feature of the protocol.
 pub fn disk() -> Export {
     let mut export = Export::new("disk", DISK_BYTES);
     export.description = "a disk in memory".into();
@@ -22,7 +22,7 @@ pub fn disk() -> Export {
     export
 }
 
-/// `disk`, and `archive`, which can only be read.
+/// Returns `disk`, and the read-only `archive`.
 pub fn exports() -> Arc<Exports> {
     let mut archive = Export::new("archive", DISK_BYTES / 2);
     archive.features = Features::READ_ONLY;
@@ -34,7 +34,7 @@ pub fn exports() -> Arc<Exports> {
 pub struct Server {
     pub connection: Connection,
     pub bytes: Vec<u8>,
-    /// What was told, with payloads.
+    /// Events with their payloads.
     pub events: Vec<Event>,
     pub error: Option<ProtocolError>,
 }
@@ -53,7 +53,7 @@ impl Server {
         }
     }
 
-    /// Takes bytes in as they fit and carries out what they ask for.
+    /// Passes bytes in as they fit, and carries out the requests.
     pub fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let space = self.connection.space();
@@ -68,7 +68,7 @@ impl Server {
         }
     }
 
-    /// Takes bytes in and gives what was sent since the last time.
+    /// Passes bytes in, and returns the output since the last call.
     pub fn talk(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.take(bytes);
         self.sent()
@@ -186,14 +186,14 @@ pub fn option(number: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A string behind its length.
+/// Returns a string with its length in front.
 pub fn string(text: &str) -> Vec<u8> {
     let mut bytes = (text.len() as u32).to_be_bytes().to_vec();
     bytes.extend(text.as_bytes());
     bytes
 }
 
-/// The data of INFO and GO.
+/// Returns the data of INFO and GO.
 pub fn information(name: &str, kinds: &[u16]) -> Vec<u8> {
     let mut bytes = string(name);
     bytes.extend((kinds.len() as u16).to_be_bytes());
@@ -201,7 +201,7 @@ pub fn information(name: &str, kinds: &[u16]) -> Vec<u8> {
     bytes
 }
 
-/// The data of LIST_META_CONTEXT and SET_META_CONTEXT.
+/// Returns the data of LIST_META_CONTEXT and SET_META_CONTEXT.
 pub fn contexts(name: &str, queries: &[&str]) -> Vec<u8> {
     let mut bytes = string(name);
     bytes.extend((queries.len() as u32).to_be_bytes());
@@ -209,7 +209,7 @@ pub fn contexts(name: &str, queries: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// A reply to an option.
+/// Returns a reply to an option.
 pub fn option_reply(option: u32, kind: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x00, 0x03, 0xe8, 0x89, 0x04, 0x55, 0x65, 0xa9];
     bytes.extend(option.to_be_bytes());
@@ -252,7 +252,7 @@ pub fn chunk(flags: u16, kind: u16, cookie: u64, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A server whose client opened an export in the named way.
+/// Returns a server whose client opened an export.
 pub fn opened(name: &str, structured: bool) -> Server {
     let mut server = Server::new();
     let mut bytes = CLIENT_FLAGS.to_vec();

@@ -5,13 +5,13 @@ use fullstroke_units::Bytes;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Its own buffer, events and clock. Dropping it removes it.
+/// An instance with its own buffer, events and clock. Dropping the value removes the instance.
 pub(super) struct Instance {
     folder: PathBuf,
 }
 
-/// What is recorded: a request's arrival, its way to the driver, and its completion, for devices with a
-/// queue of requests and for those that pass bios on (md, dm).
+/// Recorded events: arrival, issue to the driver, and completion of a request. The list covers
+/// devices with a queue of requests and devices that pass bios on (md, dm).
 const EVENTS: [&str; 5] = [
     "block_bio_queue",
     "block_rq_requeue",
@@ -23,17 +23,17 @@ const EVENTS: [&str; 5] = [
 /// `MINORBITS` of `linux/kdev_t.h`.
 const MINOR_BITS: u32 = 20;
 
-/// What all processors' buffers hold.
+/// Fill of the buffers of all processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fill {
     pub(super) entries: u64,
-    /// Of the fullest.
+    /// Fill of the fullest buffer, in bytes.
     pub(super) bytes_max: u64,
     pub(super) lost: u64,
 }
 
 impl Instance {
-    /// An instance that takes the events of one device, and has begun.
+    /// Creates an instance that takes the events of one device, and starts it.
     pub(super) fn create(
         (major, minor): (u32, u32),
         buffer: Bytes,
@@ -43,7 +43,7 @@ impl Instance {
         fs::create_dir(&folder).map_err(|source| RecordError::NoInstance { tracefs, source })?;
         let instance = Instance { folder };
         instance.set("buffer_size_kb", &buffer.0.div_ceil(1024).to_string())?;
-        // One clock for all processors.
+        // With this clock, the times of all processors can be compared.
         instance.set("trace_clock", "mono")?;
         for event in EVENTS {
             let number = u64::from(major) << MINOR_BITS | u64::from(minor);
@@ -56,7 +56,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Takes no further events; those that it has can still be read.
+    /// Stops taking events. Events in the buffer can still be read.
     pub(super) fn end(&self) -> Result<(), RecordError> {
         self.set("tracing_on", "0")
     }
@@ -65,7 +65,7 @@ impl Instance {
         self.folder.join("trace_pipe")
     }
 
-    /// What waits to be read.
+    /// Returns the fill of the buffers.
     pub(super) fn fill(&self) -> Fill {
         let Ok(processors) = fs::read_dir(self.folder.join("per_cpu")) else {
             return Fill::default();
@@ -93,16 +93,17 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // It goes with its events; one that stays does no more than hold its buffer.
+        // The kernel removes the events with the instance. If the removal fails, only the buffer's
+        // memory remains in use.
         let _ = self.end();
         let _ = fs::remove_dir(&self.folder);
     }
 }
 
-/// Where tracefs is mounted.
+/// Returns the mount point of tracefs.
 fn tracefs() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-    // mounts: source, place, kind, ...
+    // Fields of a line: source, place, kind, ...
     let place = |line: &str| {
         let mut fields = line.split(' ').skip(1);
         let place = fields.next()?;
@@ -111,7 +112,7 @@ fn tracefs() -> Option<PathBuf> {
     mounts.lines().find_map(place)
 }
 
-/// One processor's.
+/// Returns the fill of one processor's buffer.
 fn fill_of(stats: &str) -> Fill {
     let value = |name: &str| {
         let line = stats

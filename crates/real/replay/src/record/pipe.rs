@@ -1,4 +1,4 @@
-//! The events as they come, in the words of the kernel's block tracer.
+//! The events as they come, in the format of the kernel's block tracer.
 
 use super::instance::Instance;
 use super::{Counts, RecordError};
@@ -13,32 +13,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration as Outside, Instant};
 
-/// Bytes that are read at a time.
+/// Number of bytes per read.
 const READ_BYTES: usize = 64 << 10;
-/// Where nothing has come, it is looked for so often.
+/// Pause between reads while no events come.
 const LOOK: Outside = Outside::from_millis(10);
-/// How full the buffer is, is looked at so often.
+/// Interval between measurements of the buffer's fill.
 const MEASURE: Outside = Outside::from_millis(100);
-/// What was taken before the end is read for so long, at most.
+/// Longest time for reading the rest of the events after the end.
 const EMPTYING: Outside = Outside::from_secs(10);
 
-/// Lines that are held back, so that an arrival can be taken back; fewer where nothing more has come.
+/// Number of lines held back, so that an arrival can be removed again. Fewer are held back while no
+/// events come.
 const HELD: usize = 512;
 
-/// Events of an instance, translated line by line. It ends when the time is over, or at the word to stop, and all that
-/// was taken has been read.
+/// Events of an instance, translated line by line. The stream ends when the time is over or `stop`
+/// is true, and all events in the buffer have been read.
 pub(super) struct Pipe {
-    // Closed before its instance is removed.
+    // Field order: the file must be closed before its instance is removed.
     file: File,
     instance: Instance,
     began: Instant,
     until: Option<Instant>,
     stop: Arc<AtomicBool>,
-    /// When no further events were taken.
+    /// Time when the instance stopped taking events.
     ended: Option<Instant>,
     measured: Instant,
     raw: Vec<u8>,
-    /// The beginning of a line whose end has not come.
+    /// Beginning of a line whose end has not come.
     part: Vec<u8>,
     held: VecDeque<Event>,
     ready: Vec<u8>,
@@ -77,7 +78,7 @@ impl Pipe {
         })
     }
 
-    /// Looks at the clock, at the word to stop, and at how full the buffer is.
+    /// Checks the clock and the stop flag, and measures the buffer's fill.
     fn look_around(&mut self) -> io::Result<()> {
         let now = Instant::now();
         let is_over =
@@ -107,7 +108,7 @@ impl Pipe {
             .as_secs_f64();
     }
 
-    /// Reads on until there is a line, or nothing more to come; `false` then.
+    /// Reads until there is a line. Returns `false` if nothing more comes.
     fn fill(&mut self) -> io::Result<bool> {
         self.ready.clear();
         self.taken = 0;
@@ -162,7 +163,7 @@ impl Pipe {
         }
     }
 
-    /// Passes lines on, so that no more than these are held back.
+    /// Passes on lines until at most `held` lines are held back.
     fn release(&mut self, held: usize) {
         while self.held.len() > held
             && let Some(event) = self.held.pop_front()
@@ -173,8 +174,9 @@ impl Pipe {
     }
 }
 
-/// An event behind those that are held back. A rejection takes its arrival back: who asked not to be made to wait
-/// (io_uring does, first) was told to come again, and the request never was.
+/// Adds an event to the lines held back. A rejection removes its arrival instead. A caller that
+/// must not wait (io_uring tries this first) is told to try again. The rejected request never took
+/// place.
 fn take(held: &mut VecDeque<Event>, event: Event) {
     if !event.is_rejection {
         return held.push_back(event);
@@ -199,27 +201,27 @@ impl Read for Pipe {
     }
 }
 
-/// A line that tells of a request.
+/// A line about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Event {
     action: char,
     process: u32,
     /// `sector + sectors`.
     extent: String,
-    /// A completion by which a request was not taken.
+    /// True for a completion that rejects the request.
     is_rejection: bool,
     line: String,
 }
 
-/// An event as the kernel's block tracer has it in its classic form, `major,minor cpu seconds process action rwbs
-/// sector + sectors`:
+/// Translates an event into the classic form of the kernel's block tracer, `major,minor cpu seconds
+/// process action rwbs sector + sectors`:
 ///
 /// ```text
 ///  dd-6815  [001] ..... 89621.109310: block_rq_issue: 7,2 RS 65536 () 0 + 128 be,0,4 [dd]
 /// 7,2 1 89621.109310 6815 D RS 0 + 128
 /// ```
 ///
-/// `None` for a line that is no event of a request.
+/// Returns `None` for a line that is no event of a request.
 fn translated(line: &str) -> Option<Event> {
     let (head, event) = line.split_once(": block_")?;
     let (name, request) = event.split_once(": ")?;
@@ -233,7 +235,8 @@ fn translated(line: &str) -> Option<Event> {
     let time = head.rsplit(' ').next()?;
     let (task, rest) = head.rsplit_once('[')?;
     let processor: u32 = rest.split(']').next()?.parse().ok()?;
-    // A task's name may hold anything; its number stands last. `<...>-1` is one whose name is forgotten.
+    // The name of a task may hold any character; the number comes last. `<...>-1` is a task whose
+    // name is forgotten.
     let process: u32 = task.trim_end().rsplit('-').next()?.parse().ok()?;
     let words: Vec<&str> = request.split_whitespace().collect();
     let (device, flags) = (words.first()?, words.get(1)?);
@@ -243,7 +246,7 @@ fn translated(line: &str) -> Option<Event> {
         words.get(plus.checked_sub(1)?)?,
         words.get(plus + 1)?
     );
-    // EAGAIN, for which bios that must not wait are ended.
+    // -11 is EAGAIN, with which the kernel ends bios that must not wait.
     let is_rejection = name == "bio_complete" && words.last() == Some(&"[-11]");
     let line = format!("{device} {processor} {time} {process} {action} {flags} {extent}");
     Some(Event {

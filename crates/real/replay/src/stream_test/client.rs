@@ -1,4 +1,4 @@
-//! The leaky bucket: what comes goes in, what is played leaves at the bit rate.
+//! The leaky bucket: received data flow in, and the player takes data out at the bit rate.
 
 use crate::stream_test::ramp::{Shared, time_since};
 use crate::stream_test::server::question;
@@ -24,7 +24,7 @@ impl Client<'_> {
         Ok(socket)
     }
 
-    /// Plays until the load ends or nothing more comes.
+    /// Plays until the load ends or no more data come.
     pub(crate) fn play(mut self, mut socket: TcpStream, began: Instant) {
         let now = || time_since(began);
         let mut bytes = vec![0; self.read_bytes];
@@ -47,7 +47,7 @@ impl Client<'_> {
         }
     }
 
-    /// Sleeps until there is room for a read; false where the load ends before.
+    /// Sleeps until there is room for a read. Returns false if the load ends before.
     fn wait_for_room(&mut self, now: impl Fn() -> Time) -> bool {
         let due = self.stream.has_room(self.rules);
         loop {
@@ -58,7 +58,7 @@ impl Client<'_> {
             if due <= at {
                 return true;
             }
-            // The end may be set while it sleeps.
+            // Short sleeps, because the end may be set during a sleep.
             let left = due.since(at).min(Duration::from_millis(50));
             std::thread::sleep(std::time::Duration::from_nanos(left.as_nanos()));
             if left < Duration::from_millis(50) {

@@ -1,4 +1,4 @@
-//! Where the files of a media server lie.
+//! The place of a media server's files.
 
 mod device;
 mod folder;
@@ -10,58 +10,57 @@ use fullstroke_workload::StreamsConfig;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Files of equal size that can be read.
+/// Readable files of equal size.
 pub struct Medium {
-    /// As it was named.
+    /// Name as given by the user.
     pub(crate) name: String,
-    /// How many files there are.
+    /// Number of files.
     pub(crate) files: u32,
-    /// Reads that each holds.
+    /// Number of reads in each file.
     pub(crate) reads: u64,
-    /// Who reads them.
+    /// Reader of the files.
     pub(crate) source: Box<dyn Source>,
 }
 
-/// Where files lie.
+/// The place of files.
 pub(crate) trait Source: Sync {
-    /// What reads them for one stream.
+    /// Creates a reader for one stream.
     fn reader(&self) -> io::Result<Box<dyn Reader>>;
 }
 
 /// Reads files for one stream.
 pub(crate) trait Reader: Send {
-    /// Read number `read` of file number `file`, both from 0: its bytes, until the
-    /// next one.
+    /// Returns the bytes of read number `read` of file number `file`, both from 0. The bytes are
+    /// valid until the next call.
     fn read(&mut self, file: u32, read: u64) -> io::Result<&[u8]>;
 }
 
-/// What streams are served from.
+/// Place from which streams are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A block device, or a file that stands for one: only read.
+    /// A block device, or a file in place of one. Only read.
     Device(PathBuf),
-    /// A folder, in which files are made and removed again.
+    /// A folder. Files are made there and removed afterwards.
     Folder(PathBuf),
-    /// An NBD server: only read.
+    /// An NBD server. Only read.
     Nbd(NbdAddress),
 }
 
-/// Where an NBD server is.
+/// Address of an NBD server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NbdAddress {
-    /// Its unix socket, and the export.
+    /// Unix socket and export.
     Unix(PathBuf, String),
-    /// Host and port, and the export.
+    /// Host with port, and export.
     Tcp(String, String),
 }
 
 impl Target {
-    /// What `text` names: `nbd://HOST[:PORT][/EXPORT]`,
-    /// `nbd+unix:///[EXPORT]?socket=PATH`, a unix socket, a folder, or a device or
-    /// file.
+    /// Parses `text`: `nbd://HOST[:PORT][/EXPORT]`, `nbd+unix:///[EXPORT]?socket=PATH`, a unix
+    /// socket, a folder, or a device or file.
     ///
     /// # Errors
-    /// There is no such thing, or it is something else.
+    /// If nothing exists under this name, or if it has another kind.
     pub fn named(text: &str) -> Result<Target, StreamTestError> {
         let refuse = |message: String| {
             Err(StreamTestError::Target {
@@ -102,11 +101,11 @@ impl Target {
         Ok(Target::Device(path.to_owned()))
     }
 
-    /// Makes it ready for the streams of `config`: opens it, and in a folder writes
-    /// the files. `cached` reads through the page cache.
+    /// Prepares the target for the streams of `config`: opens it, and in a folder writes the files.
+    /// With `cached` reads go through the page cache.
     ///
     /// # Errors
-    /// It cannot be opened, is too small, or the files do not fit.
+    /// If the target cannot be opened or is too small, or if the files do not fit.
     pub fn open(
         &self,
         config: &StreamsConfig,
@@ -121,7 +120,7 @@ impl Target {
     }
 }
 
-/// The port that IANA has assigned.
+/// Port of NBD assigned by IANA.
 const NBD_PORT: u16 = 10809;
 
 #[cfg(test)]

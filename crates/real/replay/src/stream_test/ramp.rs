@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Scope;
 use std::time::Instant;
 
-/// Each stream is two threads.
+/// Largest number of streams. Each stream takes two threads.
 const STREAMS_MAX: u32 = 1000;
-/// How often the ramp looks at its clients.
+/// Interval of the ramp's checks of its clients.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// What all clients share.
+/// State shared by all clients.
 pub(crate) struct Shared {
     pub(crate) tallies: Vec<Mutex<StreamTally>>,
     end_ns: AtomicU64,
@@ -29,7 +29,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// No byte that is needed from then on is missed.
+    /// Returns the end of the load. A byte needed after this time is not missed.
     pub(crate) fn end(&self) -> Time {
         Time::from_nanos(self.end_ns.load(Ordering::Relaxed))
     }
@@ -38,12 +38,12 @@ impl Shared {
         self.end_ns.store(end.as_nanos(), Ordering::Relaxed);
     }
 
-    /// A client slept longer than it wanted to.
+    /// Records that a client slept longer than intended.
     pub(crate) fn woke_late(&self, by: Duration) {
         self.late_ns_max.fetch_max(by.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Nothing more comes to a client.
+    /// Records that a client receives no more data.
     pub(crate) fn broke_off(&self) {
         self.broken.store(true, Ordering::SeqCst);
     }
@@ -56,36 +56,34 @@ impl Shared {
     }
 }
 
-/// How far a ramp is.
+/// Progress of a ramp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Since it began.
+    /// Time since the beginning.
     pub elapsed: Duration,
-    /// Streams that were started.
+    /// Number of started streams.
     pub started: usize,
-    /// Clients that have missed a byte.
+    /// Number of clients with a missed byte.
     pub with_underruns: usize,
 }
 
-/// What came of it.
+/// Result of a ramp.
 pub struct Outcome {
-    /// What clients saw: the words of a simulation.
+    /// Results of the clients, in the form of a simulation.
     pub results: StreamsResults,
-    /// How long it took.
+    /// Duration of the ramp.
     pub elapsed: Duration,
-    /// It was told to stop before its end.
+    /// True if the ramp was stopped before its end.
     pub stopped: bool,
-    /// The longest that a client overslept: what the host, not the medium, was
-    /// late by.
+    /// Longest delay of a client's wake-up. The host caused this delay, not the medium.
     pub host_late_max: Duration,
 }
 
-/// Starts streams as `config` says, served from `medium`, until it is over or
-/// `stop` is set. `tell` is told how far it is, a few times a second.
+/// Starts streams by `config`, served from `medium`, until the end or until `stop` is set. `tell`
+/// receives the progress about every 10 ms.
 ///
 /// # Errors
-/// Settings that cannot be; sockets or threads that cannot be had; a read that
-/// failed.
+/// If the settings are invalid, if sockets or threads cannot be created, or if a read failed.
 pub fn run(
     config: &StreamsConfig,
     medium: &Medium,
@@ -136,7 +134,7 @@ pub fn run(
             tell(progress(&shared, now()));
             std::thread::sleep(LOOK);
         }
-        // Those that play still end with their next byte.
+        // Clients that still play end with their next byte.
         shared.end_at(now().min(shared.end()));
         begun.map_err(host("another stream"))
     })?;
@@ -158,7 +156,7 @@ pub fn run(
     })
 }
 
-/// Connects a client, and has it play on a thread of its own.
+/// Connects a client, and lets it play on a thread of its own.
 fn begin<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     server: &'scope Server<'_>,
@@ -179,7 +177,7 @@ fn begin<'scope, 'env>(
         .map(drop)
 }
 
-/// The time of the streams' clock.
+/// Returns the time of the streams' clock.
 pub(crate) fn time_since(began: Instant) -> Time {
     Time::from_nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
@@ -212,7 +210,7 @@ fn progress(shared: &Shared, now: Time) -> Progress {
     }
 }
 
-/// Which streams are still to start, and when.
+/// Streams not yet started, with their start times.
 struct Ramp {
     waiting: std::iter::Enumerate<std::vec::IntoIter<Stream>>,
     left: usize,
@@ -235,8 +233,7 @@ impl Ramp {
         }
     }
 
-    /// The stream whose time has come. Where no further one is started, the end is
-    /// set.
+    /// Returns the stream whose start time has come. Sets the end once no further stream starts.
     fn due(&mut self, now: Time, shared: &Shared) -> Option<(usize, Stream)> {
         if now < self.next {
             return None;

@@ -1,4 +1,4 @@
-//! The server: a thread for each client reads what that asks for, and sends it.
+//! The server: one thread for each client reads the requested data and sends them.
 
 use crate::stream_test::medium::{Medium, Reader};
 use std::io::{self, Read as _, Write as _};
@@ -6,10 +6,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::thread::Scope;
 
-/// A question: the file and the read in it, little-endian.
+/// Length of a question: the number of the file and of the read, little-endian.
 pub(crate) const QUESTION_BYTES: usize = 12;
 
-/// A read that failed.
+/// A failed read.
 pub(crate) struct Failed {
     pub(crate) file: u32,
     pub(crate) read: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Failed {
 pub(crate) struct Server<'a> {
     medium: &'a Medium,
     listener: TcpListener,
-    /// The first read that failed.
+    /// First failed read.
     pub(crate) failed: Mutex<Option<Failed>>,
 }
 
@@ -38,8 +38,7 @@ impl<'a> Server<'a> {
         self.listener.local_addr()
     }
 
-    /// Serves the next client that connects, on a thread of its own until it
-    /// hangs up.
+    /// Serves the next client on a thread of its own, until the client closes the connection.
     pub(crate) fn accept<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> io::Result<()> {
         let (stream, _) = self.listener.accept()?;
         stream.set_nodelay(true)?;
@@ -50,7 +49,7 @@ impl<'a> Server<'a> {
             .map(drop)
     }
 
-    /// Who hangs up wants no more.
+    /// Serves one client. A closed connection ends the service.
     fn serve(&self, mut stream: TcpStream, mut reader: Box<dyn Reader>) {
         let mut question = [0; QUESTION_BYTES];
         while stream.read_exact(&mut question).is_ok() {

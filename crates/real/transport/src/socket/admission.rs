@@ -1,5 +1,5 @@
-//! Who may come in over a network, and under which names: the same rules for `serve`, `array assemble` and
-//! `cache`, for their clients and for their pages of numbers.
+//! Admission over a network, and permitted host names. `serve`, `array assemble` and `cache` have
+//! the same rules, for their clients and for their pages of metrics.
 
 use crate::socket::allow::Network;
 use crate::socket::sockets::{Listener, Stream};
@@ -7,18 +7,18 @@ use crate::socket::tls::{TlsConfig, TlsError, TlsOptions};
 use fullstroke_nbd::Encryption;
 use std::net::{IpAddr, SocketAddr};
 
-/// Who may come in, as an operator says it.
+/// Rules of admission, as the operator gives them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdmissionOptions {
-    /// Networks whose addresses may connect over TCP; anybody, if none is named.
+    /// Networks whose addresses may connect over TCP; empty for any address.
     pub allow: Vec<Network>,
-    /// How NBD connections are encrypted; they are not without.
+    /// Encryption of NBD connections; `None` for no encryption.
     pub tls: Option<TlsOptions>,
-    /// Further names under which browsers may ask for pages.
+    /// Further host names under which browsers may ask for pages.
     pub hosts: Vec<String>,
 }
 
-/// Who may come in. The files of TLS have been read.
+/// Rules of admission. The TLS files have been read.
 #[derive(Clone, Debug, Default)]
 pub struct Admission {
     options: AdmissionOptions,
@@ -26,10 +26,10 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Reads certificates and keys, if connections are to be encrypted.
+    /// Reads certificates and keys, if connections are encrypted.
     ///
     /// # Errors
-    /// A file of TLS cannot be used.
+    /// If a TLS file cannot be used.
     pub fn new(options: &AdmissionOptions) -> Result<Admission, TlsError> {
         let config = options.tls.as_ref().map(TlsOptions::load).transpose()?;
         Ok(Admission {
@@ -38,24 +38,25 @@ impl Admission {
         })
     }
 
-    /// True if whoever is at the other end may come in. Unix sockets have permissions of their own.
+    /// Returns true if the other end of the stream may connect. Unix sockets are always admitted,
+    /// because the file system checks their permissions.
     pub fn admits(&self, stream: &Stream) -> bool {
         let allow = &self.options.allow;
         let is_within = |address| allow.iter().any(|network| network.contains(address));
         allow.is_empty() || stream.peer().is_none_or(is_within)
     }
 
-    /// What the NBD protocol tells clients of TLS; `None` if there is no TLS.
+    /// Returns the TLS mode announced by the NBD protocol; `None` if there is no TLS.
     pub fn encryption(&self) -> Option<Encryption> {
         self.options.tls.as_ref().map(TlsOptions::encryption)
     }
 
-    /// What connections are encrypted with.
+    /// Returns the TLS configuration of connections.
     pub fn tls_config(&self) -> Option<TlsConfig> {
         self.config.clone()
     }
 
-    /// Where clients connect, as an NBD URI; one for TLS if nothing else is taken.
+    /// Returns the address for clients as an NBD URI; a URI for TLS if TLS is required.
     pub fn uri(&self, listener: &Listener) -> String {
         let uri = listener.to_string();
         let is_required = self.options.tls.as_ref().is_some_and(|tls| tls.required);
@@ -65,8 +66,8 @@ impl Admission {
         }
     }
 
-    /// What an operator should know whose listener anybody reaches; `None` if only those come in who
-    /// are named or show a certificate.
+    /// Returns a warning for the operator if anybody can reach the listener. Returns `None` if only
+    /// named networks, or clients with a certificate, are admitted.
     pub fn warning(&self, listener: &Listener, is_read_only: bool) -> Option<String> {
         let knows_clients = self
             .options
@@ -84,7 +85,7 @@ impl Admission {
         })
     }
 
-    /// The same of pages of numbers, which are not encrypted.
+    /// Returns the warning for pages of metrics, which are not encrypted.
     pub fn warning_of_pages(&self, at: SocketAddr) -> Option<String> {
         let is_open = self.options.allow.is_empty() && !at.ip().is_loopback();
         is_open.then(|| {
@@ -94,11 +95,12 @@ impl Admission {
         })
     }
 
-    /// True if a request for pages under this `Host` is meant for this server: the host is a loopback name,
-    /// the address at which the request came in, or a name that the operator has given.
+    /// Returns true if a request for pages under this `Host` is meant for this server. The host
+    /// must be a loopback name, the address at which the request came in, or a name given by the
+    /// operator.
     ///
-    /// A page of a stranger can give its own name this server's address (DNS rebinding) and have the browser of
-    /// someone inside ask here; the browser then sends the stranger's name.
+    /// A foreign web page can point its own name to this server's address (DNS rebinding). Then the
+    /// browser of a user inside the network asks this server, but still sends the foreign name.
     pub fn knows_host(&self, host: &str, local: Option<IpAddr>) -> bool {
         let name = name_of(host);
         let is_given = |given: &String| given.trim_end_matches('.').eq_ignore_ascii_case(name);
@@ -118,7 +120,7 @@ impl Admission {
     }
 }
 
-/// The name or address of a `Host` header, without its port.
+/// Returns the name or address of a `Host` header, without its port.
 fn name_of(host: &str) -> &str {
     let host = host.trim();
     if let Some((address, _)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {

@@ -1,4 +1,4 @@
-//! Who may connect over TCP.
+//! Networks that may connect over TCP.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,8 +13,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether an address lies in it. An address of IPv4 is the same when it
-    /// comes over IPv6 (`::ffff:192.168.0.1`).
+    /// Returns true if an address lies in the network. An IPv4 address that comes over IPv6
+    /// (`::ffff:192.168.0.1`) counts as the IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address.to_canonical(), address.to_canonical()) {
             (IpAddr::V4(ours), IpAddr::V4(theirs)) => same(
@@ -30,26 +30,26 @@ impl Network {
     }
 }
 
-/// Whether the first `prefix` bits agree.
+/// Returns true if the first `prefix` bits agree.
 fn same(ours: u128, theirs: u128, prefix: u8) -> bool {
     (ours ^ theirs).leading_zeros() >= u32::from(prefix)
 }
 
-/// A text that is no network.
+/// Reason why a text is no network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NetworkError {
-    /// The address, or the number behind the slash, cannot be read.
+    /// The address, or the number behind the slash, is invalid.
     #[error("found `{found}`; expected an address or a network, such as 192.168.0.0/16")]
     Address {
         /// The text.
         found: String,
     },
-    /// An address has fewer bits.
+    /// The prefix is longer than the address.
     #[error("found `{found}`; expected at most {longest} bits behind the slash")]
     Prefix {
         /// The text.
         found: String,
-        /// The bits of such an address.
+        /// Number of bits of the address.
         longest: u8,
     },
 }

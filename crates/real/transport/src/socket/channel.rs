@@ -5,31 +5,31 @@ use crate::socket::tls::TlsConfig;
 use rustls::ServerConnection;
 use std::io::{self, Read as _, Write as _};
 
-/// What is encrypted ahead of what the socket takes: two records.
+/// Largest amount of encrypted data waiting for the socket: two records.
 const AHEAD_BYTES: usize = 32 << 10;
-/// Reads of the socket (of 4 KiB, as rustls does them) in one read of a channel:
-/// twice the input of a connection. Records without content end there, too.
+/// Largest number of socket reads in one read of a channel. rustls reads 4 KiB at a time, so this
+/// is twice the input buffer of a connection. The limit also ends a stream of records without
+/// content.
 const READS: usize = 32;
 
-/// Bytes in and out.
+/// A socket with optional TLS.
 ///
-/// What TLS holds for a client is bounded: what was decrypted from at most one
-/// read of the socket, a record that has come in part (a message of the
-/// handshake: 64 KiB), and `AHEAD_BYTES` to send.
+/// The memory of TLS for a client is bounded by three parts: the decrypted data of at most one read
+/// of the socket, a record that has arrived in part (a handshake message: 64 KiB), and
+/// `AHEAD_BYTES` to send.
 pub struct Channel {
     stream: Stream,
     tls: Option<Box<ServerConnection>>,
-    /// The bytes of output that still go out in the clear: the answer which says
-    /// that TLS begins.
+    /// Number of output bytes still to be sent in the clear: the answer announcing TLS.
     clear: usize,
-    /// Bytes that the socket took.
+    /// Number of bytes accepted by the socket.
     written: u64,
-    /// There may be something to read of which the socket will not tell.
+    /// True if there may be data to read although the socket is not readable.
     unread: bool,
 }
 
 impl Channel {
-    /// A channel in the clear.
+    /// Creates a channel without TLS.
     pub fn new(stream: Stream) -> Channel {
         Channel {
             stream,
@@ -40,10 +40,10 @@ impl Channel {
         }
     }
 
-    /// Encrypts from now on, but for so many bytes that are sent first.
+    /// Starts encryption. The first `clear` bytes of the output are still sent in the clear.
     ///
     /// # Errors
-    /// The configuration's.
+    /// The error of the configuration.
     pub fn start_tls(&mut self, config: TlsConfig, clear: usize) -> io::Result<()> {
         let mut tls = ServerConnection::new(config).map_err(io::Error::other)?;
         tls.set_buffer_limit(Some(AHEAD_BYTES));
@@ -52,27 +52,27 @@ impl Channel {
         Ok(())
     }
 
-    /// The socket.
+    /// Returns the socket.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    /// Bytes that the socket took.
+    /// Returns the number of bytes accepted by the socket.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Whether a read may bring something though the socket is not readable.
+    /// Returns true if a read may return data although the socket is not readable.
     pub fn has_unread(&self) -> bool {
         self.unread
     }
 
-    /// Whether something encrypted waits for the socket.
+    /// Returns true if encrypted data wait for the socket.
     pub fn is_unsent(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// The memory that is held for what waits for the socket.
+    /// Returns the memory held for data waiting for the socket, in bytes.
     pub fn held_bytes(&self) -> u64 {
         if self.is_unsent() {
             AHEAD_BYTES as u64
@@ -81,10 +81,10 @@ impl Channel {
         }
     }
 
-    /// Reads what there is, as far as it fits; 0 is the end.
+    /// Reads the available data, as far as they fit. Returns 0 at the end.
     ///
     /// # Errors
-    /// The host's; `WouldBlock` if nothing has come; what breaks the rules of TLS.
+    /// An error of the host; `WouldBlock` if nothing has arrived; a violation of TLS.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else {
             return self.stream.read(into);
@@ -101,7 +101,8 @@ impl Channel {
                 return Ok(0);
             }
             match tls.read_tls(&mut self.stream) {
-                // An end without a word: what was cut off ends no request.
+                // An end without a TLS close message. A truncated stream ends no request, so this
+                // is harmless.
                 Ok(0) => {
                     self.unread = count > 0;
                     return Ok(count);
@@ -118,7 +119,7 @@ impl Channel {
                 }
             }
             if let Err(error) = tls.process_new_packets() {
-                // It is told why, if the socket takes it.
+                // The peer receives the TLS alert, if the socket accepts it.
                 let _ = tls.write_tls(&mut self.stream);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }
@@ -130,11 +131,11 @@ impl Channel {
         }
     }
 
-    /// Sends what waits, then takes from the beginning of `output`, and tells how
-    /// much.
+    /// Sends waiting data, then data from the beginning of `output`. Returns the number of bytes
+    /// taken from `output`.
     ///
     /// # Errors
-    /// The host's; `WouldBlock` if the socket takes nothing.
+    /// An error of the host; `WouldBlock` if the socket accepts nothing.
     pub fn send(&mut self, output: &[u8]) -> io::Result<usize> {
         let tls = match &mut self.tls {
             Some(tls) if self.clear == 0 => tls,
@@ -156,12 +157,12 @@ impl Channel {
         tls.writer().write(output)
     }
 
-    /// So many bytes in the clear have been sent by another way.
+    /// Records that `count` clear bytes were sent directly over the socket.
     pub(crate) fn sent_in_clear(&mut self, count: usize) {
         self.clear -= count.min(self.clear);
     }
 
-    /// Says that nothing more comes, if the socket takes it.
+    /// Sends the TLS close message, if the socket accepts it.
     pub fn say_goodbye(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
@@ -170,8 +171,7 @@ impl Channel {
     }
 }
 
-/// Moves what was decrypted behind the first `count` bytes; answers whether that
-/// was the end.
+/// Moves decrypted data behind the first `count` bytes. Returns true at the end of the stream.
 fn decrypted(tls: &mut ServerConnection, into: &mut [u8], count: &mut usize) -> io::Result<bool> {
     while *count < into.len() {
         match tls.reader().read(&mut into[*count..]) {

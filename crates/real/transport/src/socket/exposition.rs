@@ -1,7 +1,6 @@
-//! Prometheus' text format, version 0.0.4, for numbers that are all at hand.
+//! Prometheus' text format, version 0.0.4, written from one snapshot of values.
 //!
-//! Client libraries for Prometheus are made for counters that live in the
-//! program, and have no summaries; here a page is written from one snapshot.
+//! Client libraries for Prometheus serve counters that live in the program, and have no summaries.
 
 use fullstroke_counters::Total;
 use std::fmt::{self, Write as _};
@@ -13,12 +12,12 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 #[derive(Debug, Default)]
 pub struct Page(String);
 
-/// What kind of numbers a family has.
+/// Kind of a family.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// Only grows.
+    /// A value that only grows.
     Counter,
-    /// Goes up and down.
+    /// A value that goes up and down.
     Gauge,
     /// Counts in buckets, a sum and a count.
     Histogram,
@@ -32,20 +31,20 @@ pub struct Family<'page> {
     name: &'page str,
 }
 
-/// The names and values of a sample's labels.
+/// Names and values of a sample's labels.
 pub type Labels<'a> = [(&'static str, &'a str)];
 
-/// A sample's value.
+/// Value of a sample.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
     /// A count, written exactly.
     Whole(u64),
-    /// Anything else.
+    /// Any other value.
     Real(f64),
 }
 
 impl Page {
-    /// Begins a family; its name ends with its unit, a counter's in `_total`.
+    /// Begins a family. Its name must end with the unit; a counter's name must end in `_total`.
     pub fn family<'page>(
         &'page mut self,
         name: &'page str,
@@ -66,21 +65,21 @@ impl Page {
         }
     }
 
-    /// The page as it is served.
+    /// Returns the finished page.
     pub fn into_text(self) -> String {
         self.0
     }
 }
 
 impl Family<'_> {
-    /// One sample of a counter or gauge.
+    /// Adds one sample of a counter or gauge.
     pub fn sample(&mut self, labels: &Labels<'_>, value: impl Into<Value>) {
         self.line("", labels, None, value.into());
     }
 
-    /// One histogram. `counts` has the observations at most as large as the
-    /// bound of the same index and larger than the one before, and at last
-    /// those larger than all bounds.
+    /// Adds one histogram. `counts[i]` is the number of observations at most as large as
+    /// `bounds[i]` and larger than the bound before. The last element of `counts` is the number of
+    /// observations above all bounds.
     pub fn histogram(&mut self, labels: &Labels<'_>, bounds: &[f64], counts: &[u64], sum: f64) {
         let mut total = 0;
         for (index, bound) in bounds.iter().enumerate() {
@@ -98,7 +97,7 @@ impl Family<'_> {
         self.line("_count", labels, None, Value::Whole(total));
     }
 
-    /// One summary: its quantiles, each with its value.
+    /// Adds one summary. `quantiles` holds each quantile with its value.
     pub fn summary(&mut self, labels: &Labels<'_>, quantiles: &[(f64, f64)], sum: f64, count: u64) {
         for &(quantile, value) in quantiles {
             self.line("", labels, Some(("quantile", quantile)), Value::Real(value));

@@ -1,4 +1,4 @@
-//! Pages over HTTP, for numbers that others fetch: GET and HEAD, one request a connection.
+//! Pages over HTTP, for metrics: GET and HEAD, one request per connection.
 
 use crate::socket::admission::Admission;
 use crate::socket::peers::{AcceptLoop, Peer, Service};
@@ -7,48 +7,49 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// The longest head of a request that is read.
+/// Longest request head, in bytes.
 const HEAD_BYTES_MAX: usize = 8192;
 const HEADERS_MAX: usize = 64;
-/// For a client to ask, and again to take the answer.
+/// Time for a client to send its request, and again to take the answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// For a client to hang up once it has its answer.
+/// Time for a client to close the connection after its answer.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What is served.
+/// The served pages.
 pub trait Pages: Send + Sync + 'static {
-    /// The answer to GET of a path, without what stands behind its question mark.
+    /// Returns the answer to GET of a path without its query.
     fn page(&self, path: &str) -> Response;
 
-    /// Serves who asks for what is no page, if it does; `head` is the whole of the request's head.
+    /// Takes over a request that asks for no page. Returns true if taken. `head` is the complete
+    /// request head.
     fn takes(&self, _head: &[u8], _peer: &Peer) -> bool {
         false
     }
 }
 
-/// Serves pages over HTTP until it is dropped.
+/// Serves pages over HTTP until dropped.
 pub struct HttpServer {
-    // Dropping it ends its threads.
+    // Dropping this field ends the threads.
     _accept_loop: AcceptLoop,
     address: SocketAddr,
 }
 
-/// What an HTTP client is told.
+/// An answer to an HTTP client.
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// Code and reason.
+    /// Status code and reason.
     pub status: &'static str,
-    /// The media type.
+    /// Media type.
     pub content_type: &'static str,
-    /// The page.
+    /// Body of the page.
     pub body: String,
 }
 
 impl HttpServer {
-    /// Listens at `at`, for those who are admitted; port 0 is any that is free.
+    /// Listens at `at` for admitted clients; port 0 selects any free port.
     ///
     /// # Errors
-    /// The host's, if nobody can listen there.
+    /// An error of the host, if the address cannot be used.
     pub fn open(
         at: SocketAddr,
         name: &'static str,
@@ -68,12 +69,12 @@ impl HttpServer {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where a page is found.
+    /// Returns the address of a page.
     pub fn uri(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -86,9 +87,11 @@ struct Http<P> {
 
 impl<P: Pages> Service for Http<P> {
     fn serve(&self, peer: &Peer) {
-        // Whoever hangs up, or says nothing, needs no answer.
+        // A client that closes the connection, or stays silent, gets no answer.
         let Ok(head) = read_head(peer) else { return };
         peer.has_request();
+        // The host is checked before any page is served, `/events` included, because a foreign web
+        // page must not read either.
         let strange = self.strange_host(&head, peer);
         if strange.is_none() && self.pages.takes(&head, peer) {
             return;
@@ -111,8 +114,9 @@ impl<P: Pages> Service for Http<P> {
 }
 
 impl<P> Http<P> {
-    /// The answer to a request that names another host as the one it is for, or that cannot be understood.
-    /// Without a name it does not come from a browser, and no page of a stranger sends it.
+    /// Returns the refusal of a request that names another host, or that cannot be parsed. A
+    /// request without a host is accepted, because browsers always send one. So no foreign web page
+    /// can have caused it.
     fn strange_host(&self, head: &[u8], peer: &Peer) -> Option<(Response, bool)> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut request = httparse::Request::new(&mut headers);
@@ -135,8 +139,7 @@ impl<P> Http<P> {
     }
 }
 
-/// Reads a request as far as the empty line that ends its head, or as much as
-/// is read of any.
+/// Reads a request up to the empty line at the end of its head, or up to the longest head.
 fn read_head(peer: &Peer) -> io::Result<Vec<u8>> {
     let deadline = Instant::now() + TIMEOUT;
     let mut head = vec![0; HEAD_BYTES_MAX];
@@ -151,8 +154,8 @@ fn read_head(peer: &Peer) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Waits until the client hangs up. A socket that is closed with unread input
-/// (a body that nobody asked for) takes the answer back.
+/// Waits until the client closes the connection. If a socket is closed with unread input, such as a
+/// body, the host resets the connection, and the answer is lost.
 fn linger(peer: &Peer) {
     let deadline = Instant::now() + LINGER;
     peer.end_output();
@@ -164,7 +167,7 @@ fn linger(peer: &Peer) {
     {}
 }
 
-/// Fills in the request; the answer to what is none is an error.
+/// Parses the request. The answer to an invalid request is returned as an error.
 fn parse<'head>(
     request: &mut httparse::Request<'_, 'head>,
     head: &'head [u8],
@@ -184,7 +187,7 @@ fn parse<'head>(
     }
 }
 
-/// The answer to a request, and whether it asks for more than its head.
+/// Returns the answer to a request, and true if the client wants its body.
 fn respond(pages: &impl Pages, head: &[u8]) -> (Response, bool) {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
@@ -201,7 +204,7 @@ fn respond(pages: &impl Pages, head: &[u8]) -> (Response, bool) {
 }
 
 impl Response {
-    /// Plain text.
+    /// Creates an answer of plain text.
     pub fn text(status: &'static str, body: impl Into<String>) -> Response {
         Response {
             status,

@@ -4,23 +4,23 @@ use crate::socket::peers::Peer;
 use std::io;
 use std::time::Instant;
 
-/// Bytes that are asked for at a time.
+/// Number of bytes per read.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// Reads lines.
 pub(crate) struct Lines<'peer> {
     peer: &'peer Peer,
-    /// What has come and was not given out.
+    /// Received bytes not yet returned.
     buffer: Vec<u8>,
     longest_bytes: usize,
 }
 
-/// Why there is no line.
+/// Reason why there is no line.
 #[derive(Debug)]
 pub(crate) enum LineError {
-    /// It does not end where it should have by now.
+    /// The line is longer than the limit.
     TooLong,
-    /// The host's, or the deadline has passed.
+    /// An error of the host, or a missed deadline.
     Host(io::Error),
 }
 
@@ -33,8 +33,8 @@ impl<'peer> Lines<'peer> {
         }
     }
 
-    /// The next line with its end; `None` after the last. Whatever comes after
-    /// the last line's end is no line.
+    /// Returns the next line with its end; `None` after the last. Bytes behind the end of the last
+    /// line are no line.
     pub(crate) fn next_by(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, LineError> {
         let mut searched = 0;
         loop {
@@ -55,7 +55,7 @@ impl<'peer> Lines<'peer> {
         }
     }
 
-    /// What has come of a line that does not end.
+    /// Returns the beginning of a line whose end has not come.
     pub(crate) fn rest(&self) -> &[u8] {
         &self.buffer
     }

@@ -1,9 +1,9 @@
 //! NBD clients over threads.
 //!
-//! A thread for each client takes its requests in and hands them on. Whoever has an
-//! answer gives it, on any thread, and sends as much as the socket takes at once;
-//! what it does not take, a second thread of the client sends when it does. So
-//! nobody waits for a client that takes no answers.
+//! One thread per client receives the client's requests and passes them on. The thread that has an
+//! answer adds it and sends as much as the socket accepts at once. A second thread of the client
+//! sends the rest when the socket accepts more. So a client that takes no answers blocks no other
+//! thread.
 
 use crate::socket::admission::Admission;
 use crate::socket::channel::Channel;
@@ -19,32 +19,32 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// What a client may have under way: as many requests as the kernel's NBD client
-/// sends, and so much to write or read.
+/// Limits of a client: as many requests as the kernel's NBD client sends, and bounded data.
 const LIMITS: Limits = Limits {
     requests: 128,
     payload_bytes: 64 << 20,
     output_bytes: 8 << 20,
 };
-/// A client that takes no answers for so long is cut off.
+/// Time until a client is disconnected for taking no answers.
 const STALLED: Timespec = Timespec {
     tv_sec: 30,
     tv_nsec: 0,
 };
-/// Until it is tried again to accept, if the host refuses.
+/// Pause before the next accept, if the host refuses.
 const RETRY: Duration = Duration::from_millis(100);
-/// So much is copied to be sent while others give their answers; more is sent from where it is, and they wait.
+/// Largest output that is copied and sent without the lock, so that other threads can add answers.
+/// Larger output is sent directly from the connection, and other threads wait.
 const COPIED_BYTES: usize = 32 << 10;
 
-/// Who carries requests out.
+/// The receiver of requests.
 pub trait Serves: Send + Sync + 'static {
-    /// A client asks for something. It is answered by [`NbdClient::answer`], now or
-    /// later. False where nothing is served any more.
+    /// Receives a request of a client. The answer is given by [`NbdClient::answer`], now or later.
+    /// Returns false if the service has ended.
     fn asked(&self, client: &Arc<NbdClient>, request: Request, payload: Vec<u8>) -> bool;
 }
 
-/// Serves NBD clients until it is dropped; then all of them are cut off, and the
-/// socket files are gone.
+/// Serves NBD clients until dropped. Then all clients are disconnected, and the socket files are
+/// removed.
 pub struct NbdServer {
     shared: Arc<Shared>,
     waker: Arc<Waker>,
@@ -56,15 +56,16 @@ struct Shared {
     exports: Arc<Exports>,
     serves: Arc<dyn Serves>,
     admission: Admission,
-    /// Their threads keep them; whoever has gone is here until the next comes, without its socket.
+    /// Clients, kept alive by their threads. The entry of a client that has left stays until the
+    /// next connects, but without its socket.
     clients: Mutex<Vec<Weak<NbdClient>>>,
 }
 
 impl NbdServer {
-    /// Accepts clients who are admitted at `listeners`, which do not block.
+    /// Accepts admitted clients at `listeners`, which must not block.
     ///
     /// # Errors
-    /// The host has no thread.
+    /// If the host provides no thread.
     pub fn open(
         listeners: Vec<Listener>,
         exports: Arc<Exports>,
@@ -98,12 +99,12 @@ impl NbdServer {
         Ok(server)
     }
 
-    /// Where clients find it.
+    /// Returns the addresses for clients.
     pub fn uris(&self) -> &[String] {
         &self.uris
     }
 
-    /// Nothing more is taken from clients; what they have asked for is answered.
+    /// Ends the input from all clients. Received requests are still answered.
     pub fn end_input(&self) {
         self.shared
             .clients()
@@ -117,7 +118,7 @@ impl Drop for NbdServer {
     fn drop(&mut self) {
         self.waker.wake();
         for thread in self.threads.drain(..) {
-            // It ends in any case; a panic in it has been reported.
+            // The thread ends in any case. A panic in it has been reported.
             let _ = thread.join();
         }
         let clients: Vec<_> = self
@@ -179,7 +180,7 @@ impl Shared {
     }
 }
 
-/// Accepts until it is woken.
+/// Accepts clients until woken.
 fn accept_until_woken(listener: &Listener, waker: &Waker, shared: &Shared) {
     loop {
         let mut waiting = [
@@ -192,26 +193,26 @@ fn accept_until_woken(listener: &Listener, waker: &Waker, shared: &Shared) {
             _ => return,
         }
         match listener.accept() {
-            // Who was begun and finds no thread is cut off by that.
+            // If a client gets no thread, dropping its stream disconnects it.
             Ok(stream) => drop(shared.begin(stream)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            // No descriptor is free: later, perhaps.
+            // No descriptor is free. One may be free later.
             Err(_) => thread::sleep(RETRY),
         }
     }
 }
 
-/// A client, as those see it who answer it.
+/// The server's view of one client connection.
 pub struct NbdClient {
     side: Mutex<Side>,
-    /// There may be room for more requests.
+    /// Signal: there may be room for more requests.
     room: Condvar,
-    /// The socket has not taken all, or nothing more is to be sent.
+    /// Signal: the socket has not accepted all, or nothing more is to be sent.
     rest: Condvar,
     stream: Stream,
     serves: Arc<dyn Serves>,
-    /// What the connection is encrypted with, if the client asks for TLS.
+    /// TLS configuration, used if the client asks for TLS.
     tls: Option<TlsConfig>,
 }
 
@@ -219,32 +220,33 @@ struct Side {
     connection: Connection,
     /// The socket under TLS, once TLS has begun.
     encrypted: Option<Channel>,
-    /// Nothing more comes.
+    /// True if no more input comes.
     input_over: bool,
-    /// Its first thread waits for room.
+    /// True if the receiving thread waits for room.
     waits: bool,
-    /// Memory to send from; nothing while somebody sends, who sends also what others add meanwhile.
+    /// Buffer for sending. `None` while a thread sends; this thread also sends answers that others
+    /// add meanwhile.
     copy: Option<Vec<u8>>,
-    /// The socket has not taken all: the rest is sent by the client's own thread.
+    /// True if the socket has not accepted all. The client's own thread sends the rest.
     blocked: bool,
-    /// Nothing more can be sent, or is to be.
+    /// True if nothing more can or should be sent.
     gone: bool,
 }
 
 impl Side {
-    /// Whether all is answered and nothing more comes.
+    /// Returns true if all requests are answered and no more input comes.
     fn is_over(&self) -> bool {
         let ends = self.input_over || self.connection.has_ended();
         self.gone || ends && self.connection.in_flight() == 0 && !self.has_output()
     }
 
-    /// Whether something waits for the socket.
+    /// Returns true if data wait for the socket.
     fn has_output(&self) -> bool {
         !self.connection.output().is_empty()
             || self.encrypted.as_ref().is_some_and(Channel::is_unsent)
     }
 
-    /// Takes in what has come.
+    /// Receives available data.
     fn receive(&mut self, stream: &Stream) -> io::Result<usize> {
         let space = self.connection.space();
         match &mut self.encrypted {
@@ -253,7 +255,7 @@ impl Side {
         }
     }
 
-    /// Encrypts what the socket takes, and sends it.
+    /// Encrypts and sends as much as the socket accepts.
     fn send_encrypted(&mut self) -> io::Result<()> {
         while let Some(channel) = &mut self.encrypted
             && (!self.connection.output().is_empty() || channel.is_unsent())
@@ -269,7 +271,7 @@ impl Side {
 }
 
 impl NbdClient {
-    /// Answers one of its requests.
+    /// Answers one of the client's requests.
     pub fn answer(self: &Arc<NbdClient>, give: impl FnOnce(&mut Connection)) {
         let mut side = self.lock();
         give(&mut side.connection);
@@ -277,8 +279,8 @@ impl NbdClient {
         self.wake(self.send(side));
     }
 
-    /// Wakes who has something to do now, and nobody else: most answers are sent by whoever gives them, and each
-    /// thread that is woken for nothing costs as much as a read from memory.
+    /// Wakes only the threads that have something to do. Most answers are sent by the answering
+    /// thread. A needless wake-up costs as much as a read from memory.
     fn wake(&self, side: MutexGuard<'_, Side>) {
         let has_room = side.waits && (side.gone || !side.connection.is_paused());
         let is_over = side.is_over();
@@ -295,12 +297,13 @@ impl NbdClient {
         self.side.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what comes, straight to where it is needed, until nothing does.
+    /// Receives data directly to their place, until no more come.
     fn receive(self: Arc<NbdClient>) {
         let mut side = self.send(self.lock());
         while !side.gone && !side.connection.has_ended() {
             if side.connection.is_paused() {
-                // It has as much under way as it may: the next answer makes room.
+                // The client has as many requests in flight as permitted. The next answer makes
+                // room.
                 side.waits = true;
                 side = self.room.wait(side).unwrap_or_else(PoisonError::into_inner);
                 side.waits = false;
@@ -320,10 +323,10 @@ impl NbdClient {
                     if side.encrypted.as_ref().is_some_and(Channel::has_unread) {
                         continue;
                     }
-                    // What TLS itself has to say.
+                    // Messages of TLS itself.
                     side = self.send(side);
                     drop(side);
-                    // What is wrong with it, the next call says.
+                    // The next call reports an error of the socket.
                     let _ = poll(&mut [PollFd::new(&self.stream, PollFlags::IN)], None);
                     side = self.lock();
                 }
@@ -334,7 +337,7 @@ impl NbdClient {
         self.wake(side);
     }
 
-    /// Hands on what it asks for.
+    /// Passes the client's requests on.
     fn hand_on(self: &Arc<NbdClient>, side: &mut Side) {
         while !side.gone {
             match side.connection.next_event() {
@@ -342,14 +345,14 @@ impl NbdClient {
                     side.gone |= !self.serves.asked(self, request, payload);
                 }
                 Ok(Some(Event::Opened { .. } | Event::Disconnect)) => {}
-                // What is said of an error is still sent.
+                // The answer that describes the error is still sent.
                 Ok(None) | Err(_) => return,
                 Ok(Some(Event::StartTls)) => side.gone |= self.start_tls(side).is_err(),
             }
         }
     }
 
-    /// Encrypts from now on, but for what was answered before.
+    /// Starts encryption behind the earlier answers.
     fn start_tls(&self, side: &mut Side) -> io::Result<()> {
         let config = self.tls.clone().ok_or(io::ErrorKind::Unsupported)?;
         let mut channel = Channel::new(self.stream.try_clone()?);
@@ -358,7 +361,8 @@ impl NbdClient {
         Ok(())
     }
 
-    /// Sends what the socket takes at once. Others may add answers meanwhile, which go as well; only one sends.
+    /// Sends as much as the socket accepts at once. Other threads may add answers meanwhile, which
+    /// are sent as well. Only one thread sends at a time.
     fn send<'a>(&'a self, mut side: MutexGuard<'a, Side>) -> MutexGuard<'a, Side> {
         let Some(mut copy) = side.copy.take() else {
             return side;
@@ -391,7 +395,7 @@ impl NbdClient {
             match sent {
                 Ok(count) => {
                     side.connection.consumed(count);
-                    // TLS may have begun meanwhile.
+                    // TLS may have begun while the lock was released.
                     if let Some(channel) = &mut side.encrypted {
                         channel.sent_in_clear(count);
                     }
@@ -408,7 +412,7 @@ impl NbdClient {
         side
     }
 
-    /// Sends what the socket did not take, until there is nothing more to be said.
+    /// Sends the data not yet accepted by the socket, until nothing more is to be sent.
     fn send_rest(self: Arc<NbdClient>) {
         let mut side = self.lock();
         while !side.is_over() {
@@ -438,7 +442,7 @@ impl NbdClient {
         self.leave();
     }
 
-    /// Nothing more goes either way.
+    /// Ends both directions of the connection.
     fn leave(&self) {
         let mut side = self.lock();
         side.gone = true;
@@ -452,7 +456,7 @@ impl NbdClient {
     }
 
     fn shut(&self, how: Shutdown) {
-        // One that is gone is shut.
+        // An error means that the socket is already shut down.
         let _ = shutdown(&self.stream, how);
     }
 }

@@ -1,5 +1,5 @@
-//! Peers on a socket beside the event loop: a thread each, a bounded number
-//! of them, and a deadline for every exchange.
+//! Peers on a socket beside the event loop: a thread for each, a bounded number of peers, and a
+//! deadline for every exchange.
 
 use crate::socket::sockets::{Listener, Stream};
 use crate::socket::waker::Waker;
@@ -12,31 +12,30 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Peers at a time. Beyond, whoever has been silent longest is cut off; if all
-/// are being answered, the new one is refused.
+/// Largest number of peers. Beyond, the peer that has been silent longest is disconnected. If all
+/// peers are being answered, the new peer is refused.
 pub const PEERS_MAX: usize = 16;
-/// With those that were cut off, and whose threads have not noticed yet.
+/// Largest number of threads, including those whose peer was disconnected and that have not ended.
 const THREADS_MAX: usize = 2 * PEERS_MAX;
 
-/// Until it is tried again to accept, if the host refuses.
+/// Pause before the next accept, if the host refuses.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// What peers are told.
+/// A service for peers.
 pub trait Service: Send + Sync + 'static {
-    /// Talks to a peer, until one of the two has had enough.
+    /// Serves a peer until either side ends.
     fn serve(&self, peer: &Peer);
 
-    /// True if whoever is at the other end may come in.
+    /// Returns true if the other end may connect.
     fn admits(&self, _stream: &Stream) -> bool {
         true
     }
 
-    /// Says, without waiting for anything, that too many are connected.
+    /// Tells a peer, without waiting, that too many are connected.
     fn refuse(&self, peer: &Peer);
 }
 
-/// Accepts peers until it is dropped; then all of them are cut off, and no
-/// thread is left.
+/// Accepts peers until dropped. Then all peers are disconnected and all threads end.
 pub struct AcceptLoop {
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
@@ -48,36 +47,36 @@ pub struct Peer {
     idle_since: IdleSince,
 }
 
-/// Since when a peer has sent no request; `None` while one is being answered.
+/// Time since which a peer has sent no request; `None` while a request is being answered.
 type IdleSince = Arc<Mutex<Option<Instant>>>;
 
-/// A peer that is being served.
+/// A connected peer.
 struct PeerThread {
-    /// The thread alone keeps the socket: the socket is closed when the thread ends, and not when the next
-    /// peer comes.
+    /// Only the thread keeps the socket alive. So the socket is closed when the thread ends, and
+    /// not later, when the next peer comes.
     stream: Weak<Stream>,
     idle_since: IdleSince,
     handle: JoinHandle<()>,
-    /// The thread has served its peer.
+    /// True when the thread has served its peer.
     has_ended: Arc<AtomicBool>,
     cut_off: bool,
 }
 
-/// What a wait has ended with.
+/// Reason why a wait ended.
 enum Woken {
-    /// Somebody connects.
+    /// A peer connects.
     Connected,
     /// A peer's thread has ended.
     Ended,
-    /// No more peers are served.
+    /// The loop must stop.
     Stopped,
 }
 
 impl AcceptLoop {
-    /// Accepts from `listener`, which does not block, in threads of this name.
+    /// Accepts from `listener`, which must not block, in threads with the name `name`.
     ///
     /// # Errors
-    /// The host has no thread.
+    /// If the host provides no thread.
     pub fn open(listener: Listener, name: &str, service: impl Service) -> io::Result<AcceptLoop> {
         let waker = Arc::new(Waker::new()?);
         let thread = {
@@ -96,16 +95,16 @@ impl Drop for AcceptLoop {
     fn drop(&mut self) {
         self.waker.wake();
         if let Some(thread) = self.thread.take() {
-            // It ends in any case; a panic in it has been reported.
+            // The thread ends in any case. A panic in it has been reported.
             let _ = thread.join();
         }
     }
 }
 
-/// Accepts until it is woken, then ends all threads.
+/// Accepts peers until woken, then ends all threads.
 fn accept_until_woken(listener: &Listener, waker: &Waker, name: &str, service: &Arc<impl Service>) {
     let mut threads: Vec<PeerThread> = Vec::new();
-    // Without a descriptor for it, ended threads wait for the next peer.
+    // Without a descriptor for this waker, ended threads are joined when the next peer comes.
     let ended = Waker::new().ok().map(Arc::new);
     loop {
         match wait(listener, waker, ended.as_deref()) {
@@ -126,11 +125,11 @@ fn accept_until_woken(listener: &Listener, waker: &Waker, name: &str, service: &
     }
 }
 
-/// Joins the threads whose peers have been served: they return at once.
+/// Joins the finished threads. The joins return at once.
 fn join_ended(threads: &mut Vec<PeerThread>) {
     for index in (0..threads.len()).rev() {
         if threads[index].has_ended.load(Ordering::Acquire) {
-            // A panic in it has been reported.
+            // A panic in the thread has been reported.
             let _ = threads.swap_remove(index).handle.join();
         }
     }
@@ -139,13 +138,13 @@ fn join_ended(threads: &mut Vec<PeerThread>) {
 impl PeerThread {
     fn hang_up(&self) {
         if let Some(stream) = self.stream.upgrade() {
-            // The peer may have gone by itself.
+            // The peer may have disconnected before.
             let _ = shutdown(&*stream, Shutdown::Both);
         }
     }
 }
 
-/// Waits until somebody connects, a thread ends, or the loop is to end.
+/// Waits until a peer connects, a thread ends, or the loop must end.
 fn wait(listener: &Listener, waker: &Waker, ended: Option<&Waker>) -> Woken {
     let mut waiting = vec![
         PollFd::new(waker, PollFlags::IN),
@@ -163,7 +162,7 @@ fn wait(listener: &Listener, waker: &Waker, ended: Option<&Waker>) -> Woken {
     }
 }
 
-/// Says that a thread has served its peer, also if the thread panics.
+/// Reports the end of a thread's service, even if the thread panics.
 struct Ending {
     has_ended: Arc<AtomicBool>,
     waker: Option<Arc<Waker>>,
@@ -188,7 +187,7 @@ fn accept_all(
             Ok(stream) => Arc::new(stream),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
-            // No descriptor is free: later, perhaps.
+            // No descriptor is free. One may be free later.
             Err(_) => return thread::sleep(RETRY),
         };
         if !service.admits(&stream) {
@@ -211,14 +210,14 @@ fn accept_all(
         }
         let service = Arc::clone(service);
         let spawned = thread::Builder::new().name(name.to_owned()).spawn(move || {
-            // Dropped last, when the peer's socket is closed.
+            // Declared first and so dropped last, when the peer's socket is closed.
             let _ending = ending;
             let peer = peer;
             service.serve(&peer);
-            // The accept loop may be about to cut the peer off, and hold the stream as well.
+            // The accept loop may hold the stream as well, to disconnect the peer.
             let _ = shutdown(&*peer.stream, Shutdown::Both);
         });
-        // Without a thread to spare, dropping the stream says it.
+        // If there is no thread, dropping the stream disconnects the peer.
         if let Ok(handle) = spawned {
             threads.push(PeerThread {
                 stream: kept,
@@ -231,8 +230,8 @@ fn accept_all(
     }
 }
 
-/// Whether there is room for another peer; if need be, the one that has been
-/// silent longest is cut off, so that nobody keeps others out by saying nothing.
+/// Returns true if there is room for another peer. If necessary, the peer that has been silent
+/// longest is disconnected, so that no peer blocks others by silence.
 fn make_room(threads: &mut Vec<PeerThread>) -> bool {
     join_ended(threads);
     let served = threads.iter().filter(|thread| !thread.cut_off).count();
@@ -262,7 +261,7 @@ fn make_room(threads: &mut Vec<PeerThread>) -> bool {
 }
 
 impl Peer {
-    /// The stream to whoever is at the other end; it must not block.
+    /// Creates a peer on `stream`, which must not block.
     pub fn new(stream: Stream) -> Peer {
         Peer {
             stream: Arc::new(stream),
@@ -270,18 +269,18 @@ impl Peer {
         }
     }
 
-    /// The address at which the peer has reached this host, if it is one of a network.
+    /// Returns the local address of the connection; `None` for a unix socket.
     pub fn local(&self) -> Option<std::net::IpAddr> {
         self.stream.local()
     }
 
-    /// A request is waited for from now on: whoever sends none may have to make
+    /// Records the beginning of the wait for a request. A peer that sends none may have to make
     /// room for others.
     pub fn awaits_request(&self) {
         self.set_idle_since(Some(Instant::now()));
     }
 
-    /// A request is there, and is being answered.
+    /// Records the arrival of a request.
     pub fn has_request(&self) {
         self.set_idle_since(None);
     }
@@ -293,11 +292,10 @@ impl Peer {
             .unwrap_or_else(PoisonError::into_inner) = since;
     }
 
-    /// Reads what has come, once there is something; 0 when the peer has said
-    /// all.
+    /// Waits for data and reads them. Returns 0 at the end of the peer's output.
     ///
     /// # Errors
-    /// The host's, or the deadline has passed.
+    /// An error of the host, or a missed deadline.
     pub fn read_by(&self, deadline: Instant, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match recv(&*self.stream, &mut *into, RecvFlags::empty()) {
@@ -312,7 +310,7 @@ impl Peer {
     /// Writes all of `bytes`.
     ///
     /// # Errors
-    /// The host's, or the deadline has passed.
+    /// An error of the host, or a missed deadline.
     pub fn write_by(&self, deadline: Instant, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match send(&*self.stream, bytes, SendFlags::NOSIGNAL) {
@@ -325,9 +323,9 @@ impl Peer {
         Ok(())
     }
 
-    /// Says that nothing more will be written.
+    /// Ends the output to the peer.
     pub fn end_output(&self) {
-        // The peer may have gone by itself.
+        // The peer may have disconnected before.
         let _ = shutdown(&*self.stream, Shutdown::Write);
     }
 

@@ -1,6 +1,6 @@
-//! Questions and answers over a unix socket: one of each a line, both JSON.
+//! Questions and answers over a unix socket, one per line, both in JSON.
 //!
-//! Whoever may open the socket file may give orders, so it is its owner's alone.
+//! A user who may open the socket file may give orders, so the file belongs only to its owner.
 
 use crate::socket::lines::{LineError, Lines};
 use crate::socket::peers::{AcceptLoop, PEERS_MAX, Peer, Service};
@@ -12,80 +12,80 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The longest question. The longest there is has an export's name in it.
+/// Longest question in bytes. The longest real question contains an export's name.
 const QUESTION_BYTES_MAX: usize = 64 << 10;
-/// The longest answer: the status of some hundred thousand drives.
+/// Longest answer in bytes: the status of some hundred thousand drives.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// A peer that has asked nothing for so long is cut off.
+/// Time until a peer without questions is disconnected.
 const SILENCE: Duration = Duration::from_secs(300);
-/// For the other side to take a line.
+/// Time for the other side to take a line.
 const WRITING: Duration = Duration::from_secs(10);
-/// What an NBD socket says first (NBD protocol, "Newstyle negotiation").
+/// First bytes of an NBD server (NBD protocol, "Newstyle negotiation").
 const NBD_GREETING: &[u8] = b"NBDMAGIC";
 
-/// Who answers.
+/// A server of questions.
 pub trait Answers: Send + Sync + 'static {
-    /// What may be asked.
+    /// Type of the questions.
     type Question: DeserializeOwned;
-    /// What is answered.
+    /// Type of the answers.
     type Answer: Serialize;
-    /// Questions as an error shows them.
+    /// Example of a question for error messages.
     const EXPECTED: &'static str;
 
-    /// Answers.
+    /// Answers a question.
     fn answer(&self, question: Self::Question) -> Self::Answer;
 
-    /// Says no, and why.
+    /// Returns a refusal with a reason.
     fn refusal(message: String) -> Self::Answer;
 
-    /// The peer has this answer.
+    /// Called after the answer was sent to the peer.
     fn was_told(&self, _: &Self::Answer) {}
 }
 
-/// Takes questions at a unix socket until it is dropped; then peers are cut off
-/// and the socket file is gone.
+/// Takes questions at a unix socket until dropped. Then peers are disconnected, and the socket file
+/// is removed.
 pub struct Questions {
-    // Dropping it ends its threads.
+    // Dropping this field ends the threads.
     _accept_loop: AcceptLoop,
 }
 
 struct Asked<A>(A);
 
-/// Why a server was not asked, or its answer is none.
+/// Reason why a server could not be asked, or its answer is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// There is no such socket, or no server behind it.
+    /// The socket does not exist, or no server listens there.
     #[error("{}: {source}; expected the control socket of a server that is running", path.display())]
     Unreachable {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// Why it cannot be connected to.
+        /// Error of the connection.
         source: io::Error,
     },
-    /// The server was asked, and fell silent.
+    /// The server received the question but did not answer.
     #[error("{}: the server does not answer: {source}", path.display())]
     Silent {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// What happened instead.
+        /// Error of the read.
         source: io::Error,
     },
-    /// It answered something else.
+    /// The answer is no valid answer.
     #[error("{}: found {found}; expected an answer as JSON in one line", path.display())]
     Unintelligible {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// What it said.
+        /// The answer.
         found: String,
     },
 }
 
 impl Questions {
-    /// Listens at `path`, where only this process's user may connect. A socket
-    /// file that nobody listens on any more is taken over.
+    /// Listens at `path`, where only this process's user may connect. A stale socket file is
+    /// replaced.
     ///
     /// # Errors
-    /// The host's, if nobody can listen there, and `AddrInUse` if somebody does.
+    /// An error of the host; `AddrInUse` if another server listens there.
     pub fn open(path: &Path, answers: impl Answers) -> io::Result<Questions> {
         let mut listeners = Listener::open(&Listen::Unix(path.to_owned()), OWNER)?;
         let listener = listeners.pop().ok_or(io::ErrorKind::AddrNotAvailable)?;
@@ -134,7 +134,7 @@ impl<A: Answers> Asked<A> {
     }
 }
 
-/// The answer to what is no question.
+/// Returns the answer to an invalid question.
 fn refused<A: Answers>(found: impl std::fmt::Display) -> A::Answer {
     A::refusal(format!(
         "not a question: {found}; expected one question a line, such as {}",
@@ -148,11 +148,10 @@ fn write(peer: &Peer, value: &impl Serialize) -> io::Result<()> {
     peer.write_by(Instant::now() + WRITING, &line)
 }
 
-/// Asks the server whose control socket is at `path`, and waits for its answer
-/// so long.
+/// Asks the server with the control socket at `path`. Waits at most `patience` for the answer.
 ///
 /// # Errors
-/// If no server is there, or what it says is no answer.
+/// If no server listens there, or if its answer is invalid.
 pub fn ask<A: DeserializeOwned>(
     path: &Path,
     question: &impl Serialize,
@@ -173,7 +172,7 @@ pub fn ask<A: DeserializeOwned>(
     let stream = UnixStream::connect(path).map_err(unreachable)?;
     stream.set_nonblocking(true).map_err(unreachable)?;
     let server = Peer::new(Stream::Unix(stream));
-    // A server that sends others away may have hung up; its answer is there.
+    // A server that refuses may have closed the connection. Its answer can still be read.
     let written = write(&server, question);
     let mut lines = Lines::new(&server, ANSWER_BYTES_MAX);
     match lines.next_by(Instant::now() + patience) {
@@ -183,7 +182,8 @@ pub fn ask<A: DeserializeOwned>(
         Err(LineError::TooLong) => Err(unintelligible(format!(
             "more than {ANSWER_BYTES_MAX} bytes"
         ))),
-        // It greets without an end of line, and hangs up on questions.
+        // An NBD server sends its greeting without an end of line, and closes the connection after
+        // a question.
         _ if lines.rest().starts_with(NBD_GREETING) => Err(unintelligible(greeting())),
         Ok(None) => Err(silent(
             written

@@ -1,5 +1,5 @@
-//! Where clients come from: unix sockets, TCP, or sockets that whoever started
-//! the server has opened.
+//! Sockets for clients: unix sockets, TCP, or sockets inherited from the process that started the
+//! server.
 
 use rustix::fs::Mode;
 use rustix::net::sockopt;
@@ -14,14 +14,14 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where to listen.
+/// Address to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// A unix socket at this path.
     Unix(PathBuf),
-    /// This address and port; port 0 is any that is free.
+    /// An address and port; port 0 selects any free port.
     Tcp(SocketAddr),
-    /// The sockets that were passed on as systemd does (`LISTEN_FDS`).
+    /// The sockets inherited in the way of systemd (`LISTEN_FDS`).
     Inherited,
 }
 
@@ -35,14 +35,15 @@ impl fmt::Display for Listen {
     }
 }
 
-/// A socket that accepts clients.
+/// A socket for accepting clients.
 #[derive(Debug)]
 pub enum Listener {
     /// A unix socket.
     Unix {
-        /// Itself.
+        /// The socket.
         socket: UnixListener,
-        /// Its file, which goes with it; none if the socket was passed on.
+        /// Path of the socket file, which is removed with the socket; `None` if the socket was
+        /// inherited.
         path: Option<PathBuf>,
     },
     /// A TCP socket.
@@ -52,27 +53,27 @@ pub enum Listener {
 /// A client's socket.
 #[derive(Debug)]
 pub enum Stream {
-    /// Of a unix socket.
+    /// A unix socket.
     Unix(UnixStream),
-    /// Of a TCP socket.
+    /// A TCP socket.
     Tcp(TcpStream),
 }
 
-/// A client that is silent for so long is probed, so often, until it is given up
-/// after so many probes without an answer.
+/// Silence after which a client is probed, interval of the probes, and number of unanswered probes
+/// after which the client is given up.
 const PROBE_AFTER: Duration = Duration::from_secs(60);
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 const PROBES: u32 = 6;
 
-/// The first descriptor that is passed on.
+/// First inherited descriptor.
 const FIRST_INHERITED: i32 = 3;
 
 impl Listener {
-    /// Opens what is asked for; inherited sockets may be several. They do not block.
-    /// A unix socket gets these permissions.
+    /// Opens the listeners at `listen`; several if sockets are inherited. The listeners do not
+    /// block. A unix socket gets the permissions `mode`.
     ///
     /// # Errors
-    /// The host's.
+    /// An error of the host.
     pub fn open(listen: &Listen, mode: u32) -> io::Result<Vec<Listener>> {
         let listeners = match listen {
             Listen::Unix(path) => vec![Listener::unix(path, mode)?],
@@ -95,10 +96,10 @@ impl Listener {
         })
     }
 
-    /// A client that connects, whose stream does not block either.
+    /// Accepts a client. The stream does not block.
     ///
     /// # Errors
-    /// The host's; `WouldBlock` while nobody connects.
+    /// An error of the host; `WouldBlock` if no client connects.
     pub fn accept(&self) -> io::Result<Stream> {
         match self {
             Listener::Unix { socket, .. } => {
@@ -117,11 +118,10 @@ impl Listener {
     }
 }
 
-/// Listens at a unix socket with these permissions. A socket file that nobody listens
-/// on any more is taken over.
+/// Listens at a unix socket with the permissions `mode`. A stale socket file is replaced.
 ///
 /// # Errors
-/// The host's, and `AddrInUse` if somebody listens there.
+/// An error of the host; `AddrInUse` if another server listens there.
 pub fn listen_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
     if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket()) {
         match UnixStream::connect(path) {
@@ -131,13 +131,14 @@ pub fn listen_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
                     "another server listens there",
                 ));
             }
+            // No server listens there any more, so the file is stale.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 fs::remove_file(path)?
             }
             Err(error) => return Err(error),
         }
     }
-    // Nobody may connect in between who may not later.
+    // Between bind and chmod, a user without permission must not be able to connect.
     let before = umask(Mode::from_bits_truncate(!mode & 0o777));
     let socket = UnixListener::bind(path);
     umask(before);
@@ -147,7 +148,7 @@ pub fn listen_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
 }
 
 impl Listener {
-    /// Whether others than this host's users may reach it.
+    /// Returns true if users of other hosts may reach the listener.
     pub fn is_reachable(&self) -> bool {
         let Listener::Tcp(socket) = self else {
             return false;
@@ -159,7 +160,7 @@ impl Listener {
 }
 
 impl Stream {
-    /// The address at which the other end has reached this host, if it is one of a network.
+    /// Returns the local address of the connection; `None` for a unix socket.
     pub fn local(&self) -> Option<IpAddr> {
         let Stream::Tcp(stream) = self else {
             return None;
@@ -167,10 +168,10 @@ impl Stream {
         Some(stream.local_addr().ok()?.ip())
     }
 
-    /// Another handle of the same socket.
+    /// Returns another handle of the same socket.
     ///
     /// # Errors
-    /// The host has no more descriptors.
+    /// If the host has no more descriptors.
     pub fn try_clone(&self) -> io::Result<Stream> {
         Ok(match self {
             Stream::Unix(stream) => Stream::Unix(stream.try_clone()?),
@@ -178,7 +179,7 @@ impl Stream {
         })
     }
 
-    /// The address of who is at the other end, if it is one of a network.
+    /// Returns the address of the other end; `None` for a unix socket.
     pub fn peer(&self) -> Option<IpAddr> {
         let Stream::Tcp(stream) = self else {
             return None;
@@ -187,11 +188,10 @@ impl Stream {
     }
 }
 
-/// The permissions of a socket that is its owner's alone.
+/// Permissions of a socket for its owner only.
 pub const OWNER: u32 = 0o600;
 
-/// Lets the host find out that a client has gone without a word: it takes about
-/// two minutes.
+/// Lets the host detect a lost client. Detection takes about two minutes.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, PROBE_AFTER)?;
@@ -200,7 +200,7 @@ fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the sockets that were passed on to this process.
+/// Takes the sockets inherited by this process.
 fn inherited() -> io::Result<Vec<Listener>> {
     let number = |name: &str| {
         std::env::var(name)
@@ -221,8 +221,8 @@ fn inherited() -> io::Result<Vec<Listener>> {
 
 #[allow(unsafe_code)]
 fn inherit(descriptor: i32) -> io::Result<Listener> {
-    // SAFETY: whoever sets LISTEN_FDS gives these descriptors to this process,
-    // and nobody else here takes them.
+    // SAFETY: the process that sets LISTEN_FDS gives these descriptors to this process, and no
+    // other code here takes them.
     let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
     let domain = sockopt::socket_domain(&descriptor).map_err(|error| {
         io::Error::new(
@@ -246,14 +246,14 @@ impl Drop for Listener {
             path: Some(path), ..
         } = self
         {
-            // If somebody else was faster, it is gone already.
+            // If another process was faster, the file is already gone.
             let _ = fs::remove_file(path);
         }
     }
 }
 
 impl fmt::Display for Listener {
-    /// As an NBD URI without the export's name.
+    /// Writes an NBD URI without the export's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Listener::Unix {

@@ -1,4 +1,4 @@
-//! Certificates and keys, from files to what a connection needs.
+//! Certificates and keys, from files to a TLS configuration.
 
 use fullstroke_nbd::Encryption;
 use rustls::pki_types::pem::{self, PemObject};
@@ -9,53 +9,53 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The names of the files, as libnbd, nbdkit and QEMU have them.
+/// Names of the files, as in libnbd, nbdkit and QEMU.
 const CERTIFICATE: &str = "server-cert.pem";
 const KEY: &str = "server-key.pem";
 const AUTHORITY: &str = "ca-cert.pem";
 
-/// Certificates and keys that have been read.
+/// Loaded certificates and keys.
 pub type TlsConfig = Arc<ServerConfig>;
 
-/// How connections are encrypted.
+/// Options of the encryption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// Clients that do not begin with TLS are refused.
+    /// True to refuse clients without TLS.
     pub required: bool,
-    /// The folder of `server-cert.pem` and `server-key.pem`.
+    /// Folder with `server-cert.pem` and `server-key.pem`.
     pub certificates: PathBuf,
-    /// Clients have to show a certificate by the authority of `ca-cert.pem` in
-    /// the same folder.
+    /// True if clients must present a certificate of the authority in `ca-cert.pem` of the same
+    /// folder.
     pub verify_peer: bool,
 }
 
-/// Why there is no TLS to be had with these files.
+/// Reason why TLS is impossible with these files.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file that is not there, or may not be read.
+    /// A file is missing or unreadable.
     #[error("{}: {source}; expected a PEM file with {expected}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
-        /// What should be in it.
+        /// Expected content.
         expected: &'static str,
     },
-    /// A file that holds something else.
+    /// A file has the wrong content.
     #[error("{}: found {found}; expected {expected}", path.display())]
     Content {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is in it.
+        /// Content of the file.
         found: String,
-        /// What should be in it.
+        /// Expected content.
         expected: &'static str,
     },
 }
 
 impl TlsOptions {
-    /// What the protocol tells clients.
+    /// Returns the TLS mode announced by the NBD protocol.
     pub fn encryption(&self) -> Encryption {
         if self.required {
             Encryption::Required
@@ -67,7 +67,7 @@ impl TlsOptions {
     /// Reads the files.
     ///
     /// # Errors
-    /// A file is missing, or holds something else.
+    /// If a file is missing or has the wrong content.
     pub fn load(&self) -> Result<TlsConfig, TlsError> {
         let (certificate, key) = (
             self.certificates.join(CERTIFICATE),
@@ -102,7 +102,7 @@ impl TlsOptions {
                 }
                 error => content(&key, error.to_string(), KEYS),
             })?;
-        // Clients of NBD connect once and stay: nothing to resume.
+        // NBD clients connect once and stay, so there are no sessions to resume.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Arc::new(config))
@@ -124,7 +124,7 @@ const CERTIFICATES: &str = "the server's certificate, and those between it and i
 const KEYS: &str = "the key of server-cert.pem, unencrypted (PKCS #8, PKCS #1 or SEC 1)";
 const AUTHORITIES: &str = "the certificates of who certifies clients";
 
-/// All certificates of a file, of which there is at least one.
+/// Returns all certificates of a file, at least one.
 fn certificates(
     path: &Path,
     expected: &'static str,

@@ -1,18 +1,18 @@
-//! Wakes who waits for descriptors.
+//! Wakes a thread that waits for descriptors.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Wakes who waits for it from another thread: an eventfd.
+/// Wakes a waiting thread from another thread, by an eventfd.
 #[derive(Debug)]
 pub struct Waker(OwnedFd);
 
 impl Waker {
-    /// One that wakes nobody yet.
+    /// Creates an unsignalled waker.
     ///
     /// # Errors
-    /// The host's.
+    /// An error of the host.
     pub fn new() -> io::Result<Waker> {
         Ok(Waker(eventfd(
             0,
@@ -20,13 +20,13 @@ impl Waker {
         )?))
     }
 
-    /// Readable from now on, until it is cleared.
+    /// Makes the descriptor readable until cleared.
     pub fn wake(&self) {
-        // It cannot fail but for 2^64 calls without a clear.
+        // The write fails only after 2^64 calls without a clear.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Wakes nobody any more.
+    /// Clears the signal.
     pub fn clear(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }

@@ -1,4 +1,4 @@
-//! Commands to `/dev/ublk-control`: devices are added, started, stopped, deleted.
+//! Commands to `/dev/ublk-control`: add, start, stop, delete a device.
 
 use crate::ublk::UblkError;
 use crate::ublk::wire::{self, Command, FEATURES, INFO_BYTES, Info, Parameters};
@@ -10,16 +10,16 @@ use std::os::fd::AsRawFd as _;
 
 const PATH: &str = "/dev/ublk-control";
 
-/// Gives commands, one at a time. They are twice as long as other entries of a ring.
+/// Sends commands, one at a time. Their entries are twice as long as other entries of a ring.
 pub(crate) struct Control {
     file: File,
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
 }
 
-/// Whether there can be devices.
+/// Checks if devices can be created.
 ///
 /// # Errors
-/// The kernel has no ublk, or one that is too old, or this user may not use it.
+/// If the kernel has no ublk, its ublk is too old, or this user may not use it.
 pub fn check() -> Result<(), UblkError> {
     Control::open().map(drop)
 }
@@ -48,7 +48,7 @@ impl Control {
             .build(2)
             .map_err(UblkError::refused("make a ring for"))?;
         let mut control = Control { file, ring };
-        // An ublk before 6.5 does not know the question.
+        // A ublk before 6.5 does not support this command.
         let found = control.features().unwrap_or(0);
         if found & FEATURES == FEATURES {
             Ok(control)
@@ -67,7 +67,7 @@ impl Control {
         Ok(u64::from_ne_bytes(bytes))
     }
 
-    /// Adds a device, and answers its number.
+    /// Adds a device and returns its number.
     pub(crate) fn add(&mut self, info: Info) -> io::Result<u32> {
         let mut bytes = info.to_bytes();
         self.give(Command::ADD, info.device, 0, &mut bytes)?;
@@ -89,20 +89,21 @@ impl Control {
         )
     }
 
-    /// The device appears, once all its tags are fetched; until then this waits.
+    /// Starts the device. The call waits until the server has fetched all tags. Then the device
+    /// appears.
     pub(crate) fn start(&mut self, device: u32) -> io::Result<()> {
         self.give(Command::START, device, std::process::id().into(), &mut [])
     }
 
-    /// The device goes, once what is asked of it has been answered.
+    /// Stops the device, once its requests have been answered.
     pub(crate) fn stop(&mut self, device: u32) -> io::Result<()> {
         self.give(Command::STOP, device, 0, &mut [])
     }
 
-    /// Its number becomes free: at once, or when the last has gone who has it open.
+    /// Frees the number of the device: at once, or when the last user has closed the device.
     pub(crate) fn delete(&mut self, device: u32) -> io::Result<()> {
         match self.give(Command::DELETE_ASYNC, device, 0, &mut []) {
-            // A kernel before 6.9 can only wait.
+            // Kernels before 6.9 can only wait.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
                 self.give(Command::DELETE, device, 0, &mut [])
             }
@@ -110,7 +111,7 @@ impl Control {
         }
     }
 
-    /// Gives a command and waits until it is done. The kernel reads `memory`, or fills it.
+    /// Sends a command and waits for its end. The kernel reads or fills `memory`.
     #[expect(unsafe_code, reason = "the kernel takes an address")]
     fn give(
         &mut self,
@@ -128,13 +129,15 @@ impl Control {
         let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), command.0)
             .cmd(words)
             .build();
-        // SAFETY: `memory` is lent until the command has ended, as this waits for it.
+        // SAFETY: `memory` is borrowed until the command has ended, because this function waits for
+        // the end.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         assert!(pushed.is_ok(), "the ring is empty between commands");
         loop {
             match self.ring.submit_and_wait(1) {
                 Err(error) if !crate::ublk::queue::is_passing(&error) => {
-                    // It may still be the kernel's, and so may `memory`: there is no way back.
+                    // The kernel may still use the command and `memory`, so this function cannot
+                    // return.
                     eprintln!("fullstroke: a command to `{PATH}` was not answered: {error}");
                     std::process::abort();
                 }

@@ -11,37 +11,37 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-/// No request is longer. Of more the kernel makes several.
+/// Longest request in bytes. The kernel splits longer requests.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
-/// No zeroing is longer.
+/// Longest zeroing in bytes.
 const ZEROED_BYTES_MAX: u32 = 64 << 20;
-/// Requests at multiples of this are served best: a page.
+/// Alignment of the fastest requests in bytes: a page.
 const PREFERRED_BYTES: u32 = 4096;
-/// Blocks of a device, to the kernel.
+/// Block sizes accepted by the kernel.
 const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 512..=4096;
-/// For a file to appear that the kernel has promised.
+/// Longest wait for a device file that the kernel has promised.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is looked for.
+/// Interval of the checks for the file.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What a device is like.
+/// Properties of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// Its size, whole blocks.
+    /// Size in bytes; whole blocks.
     pub size_bytes: u64,
-    /// No request begins or ends within a block.
+    /// Block size in bytes. Requests begin and end at block boundaries.
     pub block_bytes: u32,
-    /// Whether it says that it rotates.
+    /// True if the device reports that it rotates.
     pub rotates: bool,
-    /// No discard is longer, whole blocks; 0 if none is asked of it. Of more the kernel makes
-    /// several, one behind the other.
+    /// Longest discard in bytes; whole blocks; 0 for no discards. The kernel splits longer
+    /// discards.
     pub discarded_bytes_max: u32,
-    /// What it is called among devices of ublk. Those that are called so already are taken
-    /// away first: what a server left behind that was killed. Not 0.
+    /// Label of the device; not 0. An existing device with the same label is removed first, because
+    /// a killed server left it behind.
     pub label: u64,
 }
 
-/// A device. It goes when this is dropped.
+/// A device, removed on drop.
 pub struct Disk {
     control: Control,
     number: u32,
@@ -98,10 +98,10 @@ impl Form {
 }
 
 impl Disk {
-    /// Makes a device whose requests `serves` carries out, from now on.
+    /// Creates a device whose requests go to `serves` from now on.
     ///
     /// # Errors
-    /// The kernel has no ublk, or refuses this device; or no device can be like this.
+    /// If the kernel has no ublk or refuses this device, or if `form` is invalid.
     pub fn open(form: &Form, serves: Arc<dyn Serves>) -> Result<Disk, UblkError> {
         form.check()?;
         let mut control = Control::open()?;
@@ -115,7 +115,7 @@ impl Disk {
         };
         let number = control.add(info).map_err(UblkError::refused("add"))?;
         let path = PathBuf::from(format!("/dev/ublkb{number}"));
-        // From now on it goes again if anything fails.
+        // From here on the device is removed again if anything fails.
         let mut disk = Disk {
             control,
             number,
@@ -147,22 +147,24 @@ impl Disk {
             .unwrap_or_else(|_| Err(UblkError::refused("serve")(io::ErrorKind::Other.into())))
     }
 
-    /// The block device.
+    /// Returns the path of the block device.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it is served no more: somebody else has taken it away, or the kernel has failed.
+    /// Returns true if the device is no longer served, because it was removed from outside or the
+    /// kernel failed.
     pub fn is_over(&self) -> bool {
         self.shared.as_ref().is_none_or(|shared| shared.is_over())
     }
 
-    /// Takes it away. What is asked of it is answered before, also what a file system that is
-    /// mounted from it has yet to write.
+    /// Removes the device. All requests are answered before, including late writes of a mounted
+    /// file system.
     fn close(&mut self) -> io::Result<()> {
         let stopped = self.control.stop(self.number);
         if let Some(thread) = self.thread.take() {
-            // It ends when the kernel has its tags; a panic in it has been reported.
+            // The thread ends when the kernel has taken back all tags. A panic in it has been
+            // reported.
             let _ = thread.join();
         }
         self.shared = None;
@@ -179,16 +181,16 @@ impl Drop for Disk {
     }
 }
 
-/// Tells the kernel that this thread, and those that it begins from now on, carry out what
-/// others have written: it does not have them wait for memory that only they can make free, nor
-/// slows them down by the pages of their own device. It may be refused; then that may happen,
-/// where memory is short.
+/// Tells the kernel that this thread, and threads started later by it, carry out writes for others.
+/// Then the kernel does not make the thread wait for memory that only the thread itself can free,
+/// and does not throttle it by dirty pages of its own device. If the kernel refuses, both may
+/// happen when memory is short.
 pub fn carry_out_for_others() {
-    // PR_SET_IO_FLUSHER of prctl(2), of Linux 5.6.
+    // PR_SET_IO_FLUSHER of prctl(2), since Linux 5.6.
     let _ = rustix::process::configure_io_flusher_behavior(true);
 }
 
-/// The file appears a little later where a daemon makes it.
+/// Opens the character device. If a daemon creates the file, it appears a little later.
 fn open_character(number: u32) -> io::Result<File> {
     let path = format!("/dev/ublkc{number}");
     let open = || OpenOptions::new().read(true).write(true).open(&path);
@@ -203,7 +205,8 @@ fn wait_for(is_there: impl Fn() -> bool) {
     }
 }
 
-/// A server that was killed has left the entry of its device, which the kernel has stopped.
+/// Deletes devices with this label. The kernel has stopped the device of a killed server, but its
+/// entry is left.
 fn delete_leftovers(control: &mut Control, label: u64) {
     let Ok(entries) = fs::read_dir("/dev") else {
         return;
@@ -219,7 +222,7 @@ fn delete_leftovers(control: &mut Control, label: u64) {
     };
     for number in entries.filter_map(number) {
         if control.info(number).is_ok_and(|info| info.label == label) {
-            // One that is stopped, or goes in this moment, is what is wanted.
+            // An error is ignored: the device may be stopped already, or disappear just now.
             let _ = control.stop(number);
             let _ = control.delete(number);
         }

@@ -1,59 +1,59 @@
-//! What can go wrong with a device.
+//! Errors of a device.
 
 use std::io;
 use thiserror::Error;
 
-/// Why there is no device.
+/// Reason why there is no device.
 #[derive(Debug, Error)]
 pub enum UblkError {
-    /// The kernel has no ublk, or nobody may use it.
+    /// The kernel has no ublk, or this user may not use it.
     #[error(
         "cannot open `{path}`: found {source} (Linux {release}); expected a kernel with CONFIG_BLK_DEV_UBLK, its module \
          loaded (`modprobe ublk_drv`), and root; without it serve over NBD: --socket PATH"
     )]
     Absent {
-        /// The file.
+        /// Path of the file.
         path: &'static str,
-        /// The kernel's version.
+        /// Version of the kernel.
         release: String,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// Its ublk is too old.
+    /// The kernel's ublk is too old.
     #[error(
         "`{path}`: the kernel's ublk has the features {found:#x} (Linux {release}); expected UBLK_F_CMD_IOCTL_ENCODE and \
          UBLK_F_USER_COPY, which Linux 6.5 brought; without them serve over NBD: --socket PATH"
     )]
     Old {
-        /// The file.
+        /// Path of the file.
         path: &'static str,
-        /// The kernel's version.
+        /// Version of the kernel.
         release: String,
-        /// A bit for each feature.
+        /// Features found, one bit each.
         found: u64,
     },
-    /// No device can be like this.
+    /// The properties of the device are invalid.
     #[error("a block device of ublk: {key}: found {found}; expected {expected}")]
     Form {
-        /// What is wrong.
+        /// Name of the wrong property.
         key: &'static str,
-        /// What it is.
+        /// Value of the property.
         found: u64,
-        /// What it should be.
+        /// Expected value.
         expected: &'static str,
     },
-    /// The kernel refused something.
+    /// The kernel refused an action.
     #[error("cannot {action} a block device of ublk: {source}")]
     Refused {
-        /// What.
+        /// Name of the action.
         action: &'static str,
-        /// What it said.
+        /// Error of the kernel.
         source: io::Error,
     },
 }
 
 impl UblkError {
-    /// The kernel refused this.
+    /// Creates the error for a refused action.
     pub(crate) fn refused(action: &'static str) -> impl FnOnce(io::Error) -> UblkError {
         move |source| UblkError::Refused { action, source }
     }

@@ -1,7 +1,7 @@
 //! A device's requests and their answers.
 //!
-//! One thread has all of the device's tags: the kernel takes a tag's answer only from the
-//! thread that has fetched it. Whoever has an answer adds it to a list and wakes the thread.
+//! One thread owns all tags of the device, because the kernel accepts a tag's answer only from the
+//! thread that fetched the tag. Other threads add their answers to a list and wake this thread.
 
 use crate::socket::Waker;
 use crate::ublk::UblkError;
@@ -19,19 +19,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Requests that may be under way: as many as a client of NBD has.
+/// Queue depth: as many requests as an NBD client may have in flight.
 pub(crate) const DEPTH: u16 = 128;
-/// What the ring tells that is no tag.
+/// Tag of the waker's entry in the ring.
 const WOKEN: u64 = u64::MAX;
 
-/// Who carries requests out.
+/// The receiver of requests.
 pub trait Serves: Send + Sync + 'static {
-    /// Somebody asks the device for something. It is answered by [`Request::answer`], on any
-    /// thread; one that is dropped is answered with an error.
+    /// Receives a request for the device. The answer is given by [`Request::answer`], on any
+    /// thread. A dropped request is answered with an error.
     fn asked(&self, request: Request);
 }
 
-/// What the thread and those who answer share.
+/// State shared by the queue's thread and the answering threads.
 pub(crate) struct Shared {
     /// The character device.
     file: File,
@@ -61,13 +61,13 @@ impl Shared {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nothing is served any more.
+    /// Returns true if the device is no longer served.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::SeqCst)
     }
 }
 
-/// Something that is asked of the device.
+/// A request for the device.
 pub struct Request {
     shared: Arc<Shared>,
     tag: u16,
@@ -79,30 +79,30 @@ pub struct Request {
 }
 
 impl Request {
-    /// What.
+    /// Returns the operation.
     pub fn operation(&self) -> Operation {
         self.operation
     }
 
-    /// Whether what is written is to be durable before the answer (FUA).
+    /// Returns true if the written data must be durable before the answer (FUA).
     pub fn is_durable(&self) -> bool {
         self.durable
     }
 
-    /// Where, from the beginning of the device; of no meaning for a flush.
+    /// Returns the offset from the beginning of the device; meaningless for a flush.
     pub fn offset_bytes(&self) -> u64 {
         self.offset_bytes
     }
 
-    /// How much; 0 for a flush.
+    /// Returns the length in bytes; 0 for a flush.
     pub fn length_bytes(&self) -> u64 {
         self.length_bytes
     }
 
-    /// The data of a write, as many as it is long.
+    /// Copies the data of a write into `into`.
     ///
     /// # Errors
-    /// The kernel's: the request is none any more.
+    /// An error of the kernel: the request no longer exists.
     pub fn take(&self, into: &mut [u8]) -> io::Result<()> {
         assert!(
             into.len() as u64 <= self.length_bytes,
@@ -115,10 +115,10 @@ impl Request {
             .read_exact_at(into, wire::data_at(self.tag))
     }
 
-    /// What a read has read.
+    /// Copies the data of a read from `from`.
     ///
     /// # Errors
-    /// The kernel's: the request is none any more.
+    /// An error of the kernel: the request no longer exists.
     pub fn give(&self, from: &[u8]) -> io::Result<()> {
         assert!(
             from.len() as u64 <= self.length_bytes,
@@ -129,14 +129,14 @@ impl Request {
         self.shared.file.write_all_at(from, wire::data_at(self.tag))
     }
 
-    /// It is done, or has failed with an error's number (`EIO`).
+    /// Answers the request with success, or with an error number (`EIO`).
     pub fn answer(mut self, done: Result<(), i32>) {
         self.send(done);
     }
 
     fn send(&mut self, done: Result<(), i32>) {
         let result = match (done, self.operation) {
-            // As a count it would not be longer than the longest request.
+            // The count fits into an i32, because it is at most the longest request.
             (Ok(()), Operation::Read | Operation::Write) => self.length_bytes as i32,
             (Ok(()), _) => 0,
             (Err(number), _) => -number.abs(),
@@ -159,7 +159,7 @@ impl Drop for Request {
     }
 }
 
-/// What the kernel writes of requests: a table by tags.
+/// Table of request descriptions by tag, written by the kernel.
 struct Descriptions {
     start: *mut libc::c_void,
     length: usize,
@@ -170,7 +170,7 @@ impl Descriptions {
     fn of(file: &File) -> io::Result<Descriptions> {
         let length = usize::from(DEPTH) * DESCRIPTION_BYTES;
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: a new mapping, at a place that the kernel chooses; nobody has references into it.
+        // SAFETY: a new mapping at an address chosen by the kernel. No references point into it.
         let start = unsafe {
             mmap(
                 ptr::null_mut(),
@@ -184,12 +184,13 @@ impl Descriptions {
         Ok(Descriptions { start, length })
     }
 
-    /// Of a tag that the kernel has handed over.
+    /// Returns the description of a tag handed over by the kernel.
     #[expect(unsafe_code, reason = "memory that the kernel writes")]
     fn of_tag(&self, tag: u16) -> Description {
         assert!(tag < DEPTH, "the kernel has named a tag that is none");
         let at = usize::from(tag) * DESCRIPTION_BYTES;
-        // SAFETY: within the mapping, as the tag is; the kernel writes there only while the tag is its own.
+        // SAFETY: the tag is within the mapping. The kernel writes there only while it owns the
+        // tag.
         let bytes = unsafe {
             ptr::read_volatile(
                 self.start
@@ -210,24 +211,24 @@ impl Drop for Descriptions {
     }
 }
 
-/// The thread's own.
+/// State of the queue's thread.
 struct Queue {
     ring: IoUring,
     descriptions: Descriptions,
     shared: Arc<Shared>,
     serves: Arc<dyn Serves>,
-    /// Tags that the kernel may still hand over.
+    /// Number of tags still to be handed over by the kernel.
     alive: u16,
 }
 
-/// Serves the device until the kernel has taken all tags back. `ready` is told when it may be
-/// started, or why it may not.
+/// Serves the device until the kernel has taken back all tags. Sends to `ready` when the device may
+/// be started, or why not.
 pub(crate) fn run(
     shared: Arc<Shared>,
     serves: Arc<dyn Serves>,
     ready: &Sender<Result<(), UblkError>>,
 ) {
-    // Whoever has begun the thread waits for this word.
+    // The thread that started this one waits for the message.
     match Queue::begin(&shared, serves) {
         Ok(queue) => {
             let _ = ready.send(Ok(()));
@@ -244,7 +245,7 @@ impl Queue {
     fn begin(shared: &Arc<Shared>, serves: Arc<dyn Serves>) -> Result<Queue, UblkError> {
         let refused = UblkError::refused;
         let mut queue = Queue {
-            // The tags, and what wakes.
+            // Room for the tags and the waker.
             ring: IoUring::new(2 * u32::from(DEPTH)).map_err(refused("make a ring for"))?,
             descriptions: Descriptions::of(&shared.file).map_err(refused("map the requests of"))?,
             shared: Arc::clone(shared),
@@ -259,7 +260,7 @@ impl Queue {
             .ring
             .submit()
             .map_err(refused("fetch the requests of"))?;
-        // What is refused is refused at once.
+        // The kernel reports a refused fetch at once.
         let refusal = queue
             .ring
             .completion()
@@ -315,7 +316,7 @@ impl Queue {
             for (user, result) in ended.drain(..) {
                 match u16::try_from(user) {
                     Ok(tag) if result == 0 => self.hand_on(tag),
-                    // The kernel keeps it: UBLK_IO_RES_ABORT.
+                    // The kernel has taken back the tag: UBLK_IO_RES_ABORT.
                     Ok(_) => self.alive -= 1,
                     Err(_) => {
                         self.shared.waker.clear();
@@ -361,7 +362,7 @@ impl Queue {
     }
 }
 
-/// A wait that ended early is no failure: the caller looks again.
+/// Returns true if a wait only ended early. The caller tries again.
 pub(crate) fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

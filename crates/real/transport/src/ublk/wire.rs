@@ -1,8 +1,8 @@
-//! What the kernel and a server tell each other, as bytes: `include/uapi/linux/ublk_cmd.h`
-//! of Linux 6.12. Numbers are in the order of the machine's bytes.
+//! The structures exchanged with the kernel, as bytes: `include/uapi/linux/ublk_cmd.h` of Linux
+//! 6.12. Numbers are in the machine's byte order.
 
-/// A command for `/dev/ublk-control`: an ioctl's number, of which the size is that of
-/// `struct ublksrv_ctrl_cmd`.
+/// A command for `/dev/ublk-control`: the number of an ioctl with the size of `struct
+/// ublksrv_ctrl_cmd`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Command(pub(crate) u32);
 
@@ -22,13 +22,13 @@ impl Command {
     pub(crate) const STOP: Command = Command(ioctl(READ_WRITE, 0x07, CONTROL_BYTES));
     pub(crate) const SET_PARAMETERS: Command = Command(ioctl(READ_WRITE, 0x08, CONTROL_BYTES));
     pub(crate) const GET_FEATURES: Command = Command(ioctl(READ, 0x13, CONTROL_BYTES));
-    /// As `DELETE`, but nobody waits until the last user of the device has gone (Linux 6.9).
+    /// Like `DELETE`, but without the wait for the last user of the device (Linux 6.9).
     pub(crate) const DELETE_ASYNC: Command = Command(ioctl(READ, 0x14, CONTROL_BYTES));
 }
 
-/// `UBLK_U_IO_FETCH_REQ`: the next request with this tag is wanted.
+/// `UBLK_U_IO_FETCH_REQ`: fetches the next request with this tag.
 pub(crate) const FETCH: u32 = ioctl(READ_WRITE, 0x20, ANSWER_BYTES);
-/// `UBLK_U_IO_COMMIT_AND_FETCH_REQ`: this one is answered, and the next is wanted.
+/// `UBLK_U_IO_COMMIT_AND_FETCH_REQ`: answers a request and fetches the next.
 pub(crate) const COMMIT_AND_FETCH: u32 = ioctl(READ_WRITE, 0x21, ANSWER_BYTES);
 
 /// `UBLK_F_CMD_IOCTL_ENCODE` and `UBLK_F_USER_COPY`.
@@ -42,13 +42,13 @@ pub(crate) const INFO_BYTES: usize = 64;
 pub(crate) const DESCRIPTION_BYTES: usize = 24;
 /// `struct ublksrv_io_cmd`.
 pub(crate) const ANSWER_BYTES: usize = 16;
-/// `struct ublk_params` as far as it is used: its head, `ublk_param_basic`,
-/// `ublk_param_discard`, padded to 8 bytes.
+/// `struct ublk_params`, the used part: its head, `ublk_param_basic`, `ublk_param_discard`, padded
+/// to 8 bytes.
 pub(crate) const PARAMETERS_BYTES: usize = 64;
 
-/// `UBLKSRV_IO_BUF_OFFSET`: where data begin on a character device.
+/// `UBLKSRV_IO_BUF_OFFSET`: start of the data on a character device.
 const DATA_START: u64 = 0x8000_0000;
-/// `UBLK_TAG_OFF`: a tag's data are so many bits behind those of the one before.
+/// `UBLK_TAG_OFF`: the data of a tag begin at the tag shifted by this number of bits.
 const TAG_SHIFT: u32 = 25;
 
 fn put<const N: usize>(into: &mut [u8], at: usize, bytes: [u8; N]) {
@@ -67,8 +67,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(word)
 }
 
-/// What stands behind a command's number: the device, a number that belongs to the command,
-/// and memory that the kernel reads or fills.
+/// Returns the data behind a command's number: the device, a number specific to the command, and
+/// memory that the kernel reads or fills.
 pub(crate) fn control(device: u32, data: u64, address: u64, length: u16) -> [u8; 80] {
     let mut bytes = [0; 80];
     put(&mut bytes, 0, device.to_ne_bytes());
@@ -80,23 +80,23 @@ pub(crate) fn control(device: u32, data: u64, address: u64, length: u16) -> [u8;
     bytes
 }
 
-/// What is known of a device: `struct ublksrv_ctrl_dev_info`.
+/// Description of a device: `struct ublksrv_ctrl_dev_info`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Info {
-    /// Its number, or [`Info::ANY`].
+    /// Number of the device, or [`Info::ANY`].
     pub(crate) device: u32,
     pub(crate) depth: u16,
     pub(crate) request_bytes_max: u32,
     pub(crate) features: u64,
-    /// `ublksrv_flags`: the kernel keeps it and does not look at it.
+    /// `ublksrv_flags`: kept but not used by the kernel.
     pub(crate) label: u64,
 }
 
 impl Info {
-    /// Any number that is free.
+    /// Any free number.
     pub(crate) const ANY: u32 = u32::MAX;
 
-    /// With one queue.
+    /// Returns the bytes, for a device with one queue.
     pub(crate) fn to_bytes(self) -> [u8; INFO_BYTES] {
         let mut bytes = [0; INFO_BYTES];
         put(&mut bytes, 0, 1u16.to_ne_bytes());
@@ -108,7 +108,7 @@ impl Info {
         bytes
     }
 
-    /// What the kernel, or the server of the device, has written there.
+    /// Parses the bytes written by the kernel or by the server of the device.
     pub(crate) fn from_bytes(bytes: &[u8; INFO_BYTES]) -> Info {
         Info {
             device: u32_at(bytes, 12),
@@ -120,7 +120,7 @@ impl Info {
     }
 }
 
-/// What a device is like: `struct ublk_params`.
+/// Properties of a device: `struct ublk_params`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parameters {
     pub(crate) size_bytes: u64,
@@ -128,7 +128,7 @@ pub(crate) struct Parameters {
     pub(crate) preferred_bytes: u32,
     pub(crate) request_bytes_max: u32,
     pub(crate) rotates: bool,
-    /// 0 if there are none.
+    /// Longest discard in bytes; 0 for no discards.
     pub(crate) discarded_bytes_max: u32,
     pub(crate) zeroed_bytes_max: u32,
 }
@@ -137,10 +137,9 @@ pub(crate) struct Parameters {
 const TYPES: u32 = 1 << 0 | 1 << 1;
 /// `UBLK_ATTR_ROTATIONAL`.
 const ROTATES: u32 = 1 << 1;
-/// `UBLK_ATTR_VOLATILE_CACHE` and `UBLK_ATTR_FUA`: flushes are sent, and writes that are to be
-/// durable at once.
+/// `UBLK_ATTR_VOLATILE_CACHE` and `UBLK_ATTR_FUA`: the kernel sends flushes, and writes with FUA.
 const CACHES: u32 = 1 << 2 | 1 << 3;
-/// The kernel's sectors, whatever the device's blocks are.
+/// Size of the kernel's sectors, for any block size.
 const SECTOR_BYTES: u32 = 512;
 
 impl Parameters {
@@ -155,7 +154,7 @@ impl Parameters {
         );
         let shift = |length: u32| length.trailing_zeros() as u8;
         let (block, preferred) = (shift(self.block_bytes), shift(self.preferred_bytes));
-        // Logical and physical block, preferred and least request.
+        // Logical block, physical block, preferred request and least request.
         put(&mut bytes, 12, [block, block, preferred, preferred]);
         put(
             &mut bytes,
@@ -167,7 +166,7 @@ impl Parameters {
             24,
             (self.size_bytes / u64::from(SECTOR_BYTES)).to_ne_bytes(),
         );
-        // Behind the boundary of segments, of which there is none: discards.
+        // The field before is the boundary of segments, which stays 0. Here the discards begin.
         put(&mut bytes, 44, self.preferred_bytes.to_ne_bytes());
         put(
             &mut bytes,
@@ -188,14 +187,14 @@ impl Parameters {
     }
 }
 
-/// What is asked of a device.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// `UBLK_IO_OP_READ`.
     Read,
     /// `UBLK_IO_OP_WRITE`.
     Write,
-    /// `UBLK_IO_OP_FLUSH`: every write that was answered before is made durable.
+    /// `UBLK_IO_OP_FLUSH`: all writes answered before become durable.
     Flush,
     /// `UBLK_IO_OP_DISCARD`: the contents are no longer needed.
     Discard,
@@ -206,7 +205,7 @@ pub enum Operation {
 /// One request: `struct ublksrv_io_desc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Description {
-    /// None if it is not known here.
+    /// Operation; `None` if unknown.
     pub(crate) operation: Option<Operation>,
     /// `UBLK_IO_F_FUA`.
     pub(crate) durable: bool,
@@ -235,8 +234,8 @@ impl Description {
     }
 }
 
-/// An answer, and the tag whose next request is wanted: `struct ublksrv_io_cmd` of queue 0.
-/// `result` is a count of bytes, or an error's number below 0.
+/// Returns the bytes of an answer with the tag to fetch next: `struct ublksrv_io_cmd` of queue 0.
+/// `result` is a count of bytes, or a negative error number.
 pub(crate) fn answer(tag: u16, result: i32) -> [u8; ANSWER_BYTES] {
     let mut bytes = [0; ANSWER_BYTES];
     put(&mut bytes, 2, tag.to_ne_bytes());
@@ -244,7 +243,7 @@ pub(crate) fn answer(tag: u16, result: i32) -> [u8; ANSWER_BYTES] {
     bytes
 }
 
-/// Where the data of a tag of queue 0 are on the character device.
+/// Returns the position of a tag's data on the character device, for queue 0.
 pub(crate) fn data_at(tag: u16) -> u64 {
     DATA_START + (u64::from(tag) << TAG_SHIFT)
 }
@@ -255,7 +254,7 @@ mod tests {
 
     #[test]
     fn commands_have_the_numbers_of_the_kernels_header() {
-        // As `_IOWR('u', ...)` and `_IOR('u', ...)` give them on x86 and ARM.
+        // Values of `_IOWR('u', ...)` and `_IOR('u', ...)` on x86 and ARM.
         assert_eq!(Command::GET_INFO.0, 0x8020_7502);
         assert_eq!(Command::ADD.0, 0xc020_7504);
         assert_eq!(Command::GET_FEATURES.0, 0x8020_7513);
@@ -287,7 +286,7 @@ mod tests {
             (description.offset_bytes, description.length_bytes),
             (51_200, 4096)
         );
-        // UBLK_IO_OP_WRITE_SAME is sent by no kernel.
+        // No kernel sends UBLK_IO_OP_WRITE_SAME.
         put(&mut bytes, 0, 4u32.to_ne_bytes());
         assert_eq!(Description::from_bytes(&bytes).operation, None);
     }

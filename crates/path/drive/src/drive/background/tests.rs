@@ -7,8 +7,7 @@ use crate::freeblock::tests::buffer;
 use fullstroke_contract::{Completion, Hints};
 use proptest::prelude::*;
 
-/// A request: when it comes, its address, sectors, whether it writes, and whether somebody
-/// waits.
+/// A request: arrival in ns, address, sectors, true for a write, true for a foreground request.
 type Asked = (u64, u64, u64, bool, bool);
 
 fn put(id: usize, &(_, lbn, sectors, write, waits): &Asked) -> Request {
@@ -42,7 +41,7 @@ fn drive(background: Option<BackgroundConfig>, discipline: &str) -> DriveConfig 
     }
 }
 
-/// Background requests wait for free latency only, for as long as any test takes.
+/// Background requests wait for free latency only, longer than any test runs.
 fn only_free() -> BackgroundConfig {
     let long = Duration::from_secs(3600);
     BackgroundConfig {
@@ -53,7 +52,7 @@ fn only_free() -> BackgroundConfig {
     }
 }
 
-/// What ends, and what the drive counted.
+/// Returns the completions and the drive's counters.
 fn run(config: DriveConfig, asked: &[Asked]) -> (Vec<Completion>, Vec<f64>) {
     let mut drive = Model::new(config).unwrap().drive().unwrap();
     let requests = asked
@@ -95,7 +94,7 @@ fn asked() -> impl Strategy<Value = Vec<Asked>> {
     })
 }
 
-/// When each request ended that somebody waits for.
+/// Returns the end of each foreground request.
 fn waited(asked: &[Asked], done: &[Completion]) -> Vec<(u64, u64)> {
     let mut ends: Vec<(u64, u64)> = done
         .iter()
@@ -107,8 +106,8 @@ fn waited(asked: &[Asked], done: &[Completion]) -> Vec<(u64, u64)> {
 }
 
 proptest! {
-    /// Where a request's turn does not depend on where the arm comes from, the others do
-    /// not notice at all that something is served between them.
+    /// With a discipline that ignores the arm position, foreground requests end as without
+    /// background requests.
     #[test]
     fn nobody_who_waits_notices(asked in asked()) {
         let alone: Vec<Asked> = asked.iter().copied().filter(|asked| asked.4).collect();
@@ -122,7 +121,7 @@ proptest! {
         }
     }
 
-    /// Whatever comes: each ends once, and its parts add up.
+    /// Under any load, each request ends once and its parts add up.
     #[test]
     fn each_ends_once(
         asked in asked(), most in 1u32..8, age in 0u64..40, idle in 0u64..20, margin in 0.0..2.0f64,
@@ -148,7 +147,7 @@ proptest! {
 
 #[test]
 fn a_write_that_passes_on_the_way_is_served_first() {
-    // One track of 40 sectors; 0.15 ms each. The read of sector 20 waits for it from 0.2 ms on.
+    // One track has 40 sectors of 0.15 ms each. The read waits for sector 20 from 0.2 ms on.
     let asked = [(0, 10, 2, true, false), (0, 20, 1, true, true)];
     let (done, counted) = run(drive(Some(only_free()), "satf"), &asked);
     assert_eq!(

@@ -1,5 +1,4 @@
-//! What is anticipated at one arm: the one device as a whole, or each member
-//! behind it.
+//! The anticipation at one arm: the device as a whole, or one member behind it.
 
 use super::Config;
 use super::processes::Processes;
@@ -7,18 +6,17 @@ use crate::block::Queued;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Duration, Time};
 
-/// Whether anything is waited for: `antic_status` of `block/as-iosched.c`, Linux
-/// 2.6.24.
+/// State of the wait: `antic_status` of `block/as-iosched.c`, Linux 2.6.24.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// No.
+    /// No wait.
     #[default]
     No,
-    /// For the last request to complete, and then for what follows it.
+    /// Waits for the completion of the last request, and then for the request after it.
     Completion,
-    /// For what follows the last request, which has completed.
+    /// The last request has completed. Waits for the next one.
     Next,
-    /// Not any more: the next request goes, whatever it is.
+    /// The wait has ended: the next request goes, wherever it lies.
     Over,
 }
 
@@ -26,33 +24,32 @@ pub(super) enum Wait {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arm {
     pub(super) wait: Wait,
-    /// The process whose synchronous request was sent last; none if an
-    /// asynchronous one was.
+    /// Process of the last dispatched request; none after an asynchronous request.
     pub(super) process: Option<u32>,
-    /// Whether one of that process has completed since.
+    /// True if a request of this process has completed since then.
     pub(super) completed: bool,
-    /// When that was.
+    /// Time of this completion.
     pub(super) since: Time,
-    /// Where the last request ended.
+    /// End of the last request.
     pub(super) here: u64,
 }
 
 impl Arm {
-    /// Sectors that count as close to begin with (`as_close_req`): 4 MB, a seek
-    /// that costs little more than none.
+    /// Distance that counts as close at first (`as_close_req`): 4 MB, because a seek over this
+    /// distance costs little more than none.
     const CLOSE_SECTORS: u64 = 8192;
-    /// What counts as close doubles with each such time that is waited, a tick of
-    /// the kernel at 1000 Hz: a seek saved is worth ever less of a wait.
+    /// Wait after which the close distance doubles: a tick of the kernel at 1000 Hz. The longer the
+    /// wait, the less a saved seek is worth.
     const DOUBLING: Duration = Duration::from_millis(1);
-    /// The most that it is doubled; after that everything is close.
+    /// Largest number of doublings. After these every request is close.
     const DOUBLINGS_MAX: u64 = 20;
 
-    /// Whether requests are held back for what is expected here.
+    /// True if requests are held back for an expected one.
     pub(super) fn waits(&self) -> bool {
         matches!(self.wait, Wait::Completion | Wait::Next)
     }
 
-    /// A request of `process` that was sent here has completed.
+    /// Records the completion of a request of `process` at this arm.
     pub(super) fn completes(&mut self, now: Time, process: u32) {
         if self.process == Some(process) {
             self.completed = true;
@@ -63,9 +60,8 @@ impl Arm {
         }
     }
 
-    /// Whether to wait, or to go on waiting, rather than send `candidate`. If the
-    /// process that is waited for has asked for something, it is not worth it.
-    /// The contrary of `as_can_break_anticipation`.
+    /// True if the arm should wait, or wait on, and not serve `candidate`. The wait ends as soon as
+    /// the awaited process has a waiting request. The contrary of `as_can_break_anticipation`.
     pub(super) fn should_wait(
         &self,
         now: Time,
@@ -90,16 +86,16 @@ impl Arm {
                 )
         };
         if let Some(request) = candidate.filter(near) {
-            // Another process goes on where this one has stopped: they work
-            // together, and count as one.
+            // Another process continues where this process stopped. The two work together and count
+            // as one.
             processes.asks(now, process, request.extent);
             return false;
         }
         processes.returns_within(process, config.antic_expire)
     }
 
-    /// Whether a request is as near as what is expected. The longer the wait,
-    /// the less is asked of it.
+    /// True if a request is as near as the expected one. The longer the wait, the larger the
+    /// distance that counts as near.
     fn is_close(&self, now: Time, extent: Extent, config: &Config, expected: u64) -> bool {
         let waits = self.wait != Wait::No && self.completed;
         let waited = if waits {
@@ -113,7 +109,7 @@ impl Arm {
         }
         let close = Arm::CLOSE_SECTORS << doublings;
         let start = extent.start.0;
-        // Half as far back as on, for a seek back counts twice.
+        // The limit is half as large for a seek back, because a seek back counts twice.
         let within = if start < self.here {
             self.here - start <= close / 2
         } else {

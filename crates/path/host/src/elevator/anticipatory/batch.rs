@@ -1,4 +1,4 @@
-//! The batch that is under way: requests of one kind, for a time.
+//! The present batch: requests of one kind, for a limited time.
 
 use super::{ByKind, Config, Kind};
 use crate::Clock;
@@ -9,26 +9,27 @@ use fullstroke_units::{Duration, Time};
 pub(super) struct Batch {
     pub(super) kind: Kind,
     expires: Time,
-    /// It must not begin before what the device has of the other kind is done.
+    /// True if the batch must not begin before the device has completed the requests of the other
+    /// kind.
     pub(super) draining: bool,
-    /// It is synchronous, and counts from its first completion on.
+    /// True for a synchronous batch whose time begins with its first completion.
     unstarted: bool,
-    /// Requests that an asynchronous batch may still send.
+    /// Number of requests left in an asynchronous batch.
     left: u32,
-    /// How many it may send: adapted so that they take their time.
+    /// Size of an asynchronous batch in requests, adapted to its intended time.
     size: u32,
-    /// Nothing else waited at its end, which so says nothing about the time
-    /// that its requests take.
+    /// True if no other requests waited at the end of the batch. Then the length of the batch says
+    /// nothing about the time of its requests.
     uncontended: bool,
-    /// How long each kind may go.
+    /// Time of a batch, by kind.
     lengths: ByKind<Duration>,
-    /// Whether a batch that had to wait for the device has its time.
+    /// True if a batch that had to wait for the device still has its full time.
     has_time_after_draining: bool,
 }
 
 impl Batch {
     pub(super) fn new(config: &Config, clock: Clock) -> Batch {
-        // Ten ticks each, to begin with, but two (`as_init_queue` of
+        // At first one request for each ten ticks, but at least two (`as_init_queue` of
         // `block/as-iosched.c`, Linux 2.6.24).
         let size = config.write_batch_expire.as_nanos() / (clock.tick() * 10).as_nanos();
         Batch {
@@ -51,19 +52,18 @@ impl Batch {
         !self.unstarted && (self.expires < now || self.kind == Kind::Asynchronous && self.left == 0)
     }
 
-    /// Only asynchronous requests wait: nothing stops the batch, and so its length
-    /// says nothing (`write_batch_idled`).
+    /// Notes the absence of synchronous requests. Then the batch goes on without limit, and its
+    /// length says nothing (`write_batch_idled`).
     pub(super) fn alone(&mut self) {
         self.uncontended |= self.kind == Kind::Asynchronous && self.left == 0;
     }
 
-    /// Only synchronous requests wait: the time for others does not run.
+    /// Restarts the time of a synchronous batch, because only synchronous requests wait.
     pub(super) fn extend(&mut self, now: Time) {
         self.expires = now + self.lengths.synchronous;
     }
 
-    /// A batch of this kind begins, when the device has nothing left of the
-    /// other.
+    /// Begins a batch of this kind as soon as the device has no request of the other kind.
     pub(super) fn begin(&mut self, kind: Kind) {
         self.draining |= self.kind != kind;
         self.kind = kind;
@@ -74,7 +74,8 @@ impl Batch {
         }
     }
 
-    /// The device has nothing left of the other kind; `at_once` if it never had.
+    /// Notes that the device has no request of the other kind left. `at_once` is true if there was
+    /// none from the beginning.
     pub(super) fn drained(&mut self, now: Time, at_once: bool) {
         assert!(
             self.draining,
@@ -88,16 +89,16 @@ impl Batch {
         }
     }
 
-    /// A request of this kind has been sent.
+    /// Counts a dispatched request of this kind.
     pub(super) fn sent(&mut self, kind: Kind) {
         if kind == Kind::Asynchronous {
             self.left = self.left.saturating_sub(1);
         }
     }
 
-    /// A synchronous request has completed. Its batch counts from here on, not from
-    /// its beginning (`as_completed_request`): what a drive had in its queue, or its
-    /// write cache, of the batch before takes time first.
+    /// Notes the completion of a synchronous request. The time of a synchronous batch begins with
+    /// its first completion (`as_completed_request`), because the drive first finishes the queue or
+    /// the write cache of the batch before.
     pub(super) fn served(&mut self, now: Time) {
         if self.unstarted {
             self.resize(now);
@@ -106,10 +107,9 @@ impl Batch {
         }
     }
 
-    /// Adapts the size of asynchronous batches to the time that the last one
-    /// took: from its beginning to the first completion behind it
-    /// (`update_write_batch`). Writes are given out by number, for a drive takes
-    /// them into its cache faster than it writes them.
+    /// Adapts the size of asynchronous batches to the time of the last one, from its beginning to
+    /// the first completion after it (`update_write_batch`). A batch of writes has a size in
+    /// requests, because the cache of a drive takes writes faster than the medium.
     fn resize(&mut self, now: Time) {
         let wanted = self.lengths.asynchronous;
         let taken = (now + wanted).saturating_since(self.expires);

@@ -1,4 +1,4 @@
-//! What is known of each process.
+//! The habits of each process.
 
 use super::super::habits::{Habits, RecentMean};
 use crate::Clock;
@@ -7,37 +7,38 @@ use fullstroke_units::{Duration, Time};
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
-/// Longer thoughts count as this: `MAX_THINKTIME` of `block/as-iosched.c`, Linux
-/// 2.6.24, from which it takes a tick. One pause for a user's next key would be felt in the mean for long.
+/// Limit of a think time: `MAX_THINKTIME` of `block/as-iosched.c`, Linux 2.6.24, where the limit is
+/// one tick less. Without the limit, one pause for a user's next key would distort the mean for a
+/// long time.
 const THINK_MAX: Duration = Duration::from_millis(20);
 
-/// One, as a probability.
+/// The value 1 of a probability.
 const ONE: u32 = 256;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Process {
     pub(super) habits: Habits,
-    /// Its requests that wait.
+    /// Number of waiting requests.
     pub(super) waiting: u32,
-    /// Whether it has sent a synchronous request.
+    /// True if the process has sent a synchronous request.
     has_asked: bool,
-    /// Whether one of them has completed.
+    /// True if a synchronous request of the process has completed.
     was_served: bool,
 }
 
-/// All of them, and what is to be expected of a new one.
+/// All processes, and the expectations for a new process.
 #[derive(Debug)]
 pub(super) struct Processes {
     clock: Clock,
     by_id: BTreeMap<u32, u32>,
     all: Vec<Process>,
-    /// How long processes think after their first request, as `clock` counts.
+    /// Mean think time after the first request of a process, as `clock` counts.
     new_think: RecentMean,
-    /// How far they go after it, in sectors.
+    /// Mean distance from the first request to the second, in sectors.
     new_seek: RecentMean,
-    /// The probability that a first request is the last one. (The kernel sees
-    /// processes exit, and keeps a second probability: that nobody goes on where
-    /// such a one has left off. Here that counts as certain.)
+    /// Probability that the first request of a process is its last. (The kernel sees processes
+    /// exit, and keeps a second probability for the case of no successor at the same place. Here
+    /// this probability is 1.)
     exit_probability: u32,
 }
 
@@ -66,7 +67,7 @@ impl Processes {
         }
     }
 
-    /// The index of the process called `id`.
+    /// Returns the index of the process called `id`.
     pub(super) fn find(&mut self, id: u32) -> u32 {
         *self.by_id.entry(id).or_insert_with(|| {
             self.all.push(Process::default());
@@ -74,8 +75,7 @@ impl Processes {
         })
     }
 
-    /// `process`, or one that works together with it, asks for something:
-    /// `as_update_iohist`.
+    /// Records a synchronous request of `process`, or of a cooperating process: `as_update_iohist`.
     pub(super) fn asks(&mut self, now: Time, process: u32, extent: Extent) {
         let clock = self.clock;
         let Process {
@@ -107,22 +107,21 @@ impl Processes {
         *has_asked = true;
     }
 
-    /// A synchronous request of `process` has completed.
+    /// Records the completion of a synchronous request of `process`.
     pub(super) fn served(&mut self, now: Time, process: u32) {
         let process = &mut self[process];
         process.habits.completed = now;
         process.was_served = true;
     }
 
-    /// A pause for `process` has ended without a request that was worth it:
-    /// `as_antic_timeout`.
+    /// Records a pause in vain for `process`: `as_antic_timeout`.
     pub(super) fn waited_in_vain(&mut self, process: Option<u32>) {
         if process.is_some_and(|process| self[process].habits.thinking().is_empty()) {
             self.exit_probability = (7 * self.exit_probability + ONE) / 8;
         }
     }
 
-    /// Whether `process` is likely to ask for more within `pause`.
+    /// True if `process` will probably send a request within `pause`.
     pub(super) fn returns_within(&self, process: u32, pause: Duration) -> bool {
         let habits = &self[process].habits;
         if habits.thinking().is_empty() {
@@ -132,8 +131,7 @@ impl Processes {
         }
     }
 
-    /// How far from the last one the next request of `process` is expected, in
-    /// sectors.
+    /// Returns the expected distance from the last request of `process` to the next, in sectors.
     pub(super) fn expected_distance(&self, process: u32) -> u64 {
         let habits = &self[process].habits;
         if habits.seeking().is_empty() {
@@ -166,10 +164,10 @@ mod tests {
         assert!(!processes.returns_within(new, pause));
         (10..12).for_each(|id| come(&mut processes, id, Some(1)));
         assert!(processes.returns_within(new, pause));
-        // They return, but late.
+        // New processes send a second request, but late.
         (20..40).for_each(|id| come(&mut processes, id, Some(15)));
         assert!(!processes.returns_within(new, pause));
-        // Of who has returned already, its own habits count.
+        // For a process with two requests, its own habits count.
         let known = processes.find(10);
         assert!(processes.returns_within(known, pause));
     }

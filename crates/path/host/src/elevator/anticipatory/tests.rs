@@ -36,7 +36,7 @@ fn writing(process: Process) -> Process {
     }
 }
 
-/// A sequential reader that thinks for so long.
+/// A sequential reader with this think time.
 fn sequential(process: u32, start: u64, think_us: u64) -> Process {
     Process {
         process,
@@ -78,7 +78,7 @@ pub(in super::super) fn tunables() -> Vec<Tunable> {
     ]
 }
 
-/// How often another process follows.
+/// Returns the number of changes from one process to another.
 fn changes(sent: &[Sent]) -> usize {
     sent.windows(2)
         .filter(|pair| pair[0].process != pair[1].process)
@@ -156,7 +156,7 @@ fn it_does_not_wait_where_any_request_is_as_near_as_what_is_expected() {
 
 #[test]
 fn a_close_request_of_another_process_ends_the_pause() {
-    // Two who read the same region in turn, 1000 sectors apart.
+    // Two processes read the same region in turn, 1000 sectors apart.
     let pair = [
         Process {
             stride: 2000,
@@ -174,7 +174,8 @@ fn a_close_request_of_another_process_ends_the_pause() {
 
 #[test]
 fn it_stops_waiting_for_new_processes_if_they_never_return() {
-    // Every 40 ms somebody reads once here, and 1 us later somebody far away.
+    // Every 40 ms a new process reads once here. One microsecond later another process reads far
+    // away.
     let once = |id: u32, start: u64, begins_us: u64| Process {
         process: id,
         start,
@@ -201,7 +202,7 @@ fn it_stops_waiting_for_new_processes_if_they_never_return() {
     let pause = |turn: usize| ran.sent[2 * turn + 1].at.since(ran.done[2 * turn].2);
     let longest = Duration::from_micros(6_700);
     assert!((0..6).all(|turn| pause(turn) == longest), "{:?}", pause(5));
-    // The probability passes one half with the sixth: 1 - (7/8)^6 = 0.55.
+    // The probability passes one half with the sixth process: 1 - (7/8)^6 = 0.55.
     assert!(
         (6..20).all(|turn| pause(turn) == Duration::ZERO),
         "{:?}",
@@ -209,7 +210,7 @@ fn it_stops_waiting_for_new_processes_if_they_never_return() {
     );
 }
 
-/// When the batches of one kind begin, and how long they last.
+/// Returns the lengths of the batches of one kind, from start to start.
 fn batches(sent: &[Sent], operation: Operation) -> Vec<Duration> {
     let mut begins: Vec<(Operation, Time)> = Vec::new();
     for piece in sent {
@@ -245,7 +246,7 @@ fn batches_last_as_long_as_their_expiries_say() {
             batches(&sent, Operation::Read),
             batches(&sent, Operation::Write),
         );
-        // The size of batches of writes grows by one at a time.
+        // The size of write batches grows by one request at a time.
         let middle = |spans: &[Duration]| mean_ms(&spans[spans.len() / 2..spans.len() - 3]);
         assert!(
             (middle(&reads) - reads_ms).abs() < 30.0,
@@ -281,7 +282,7 @@ fn an_expired_request_goes_first() {
         sent.iter().find(|sent| sent.process == 9).unwrap().at
     };
     let bound = Time::ZERO + Duration::from_millis(2 * 125 + 20);
-    // Seeks back of up to 512 MiB keep it among the near ones for ever.
+    // With seeks back of up to 512 MiB the near requests would otherwise go first for ever.
     assert!(when(r#"{ "back_seek_max": "512MiB" }"#) < bound);
     assert!(when(r#"{ "back_seek_max": "512MiB", "read_expire": "10s" }"#) > bound);
 }
@@ -293,7 +294,7 @@ fn a_seek_back_costs_twice_its_length_and_reaches_as_far_as_allowed() {
     };
     assert_eq!(order("{}", &[9_900, 10_250]), [9_900, 10_250]);
     assert_eq!(order("{}", &[9_900, 10_150]), [10_150, 9_900]);
-    // 2048 sectors are a mebibyte.
+    // 2048 sectors are 1 MiB.
     assert_eq!(order("{}", &[7_953, 100, 80_000]), [7_953, 80_000, 100]);
     assert_eq!(order("{}", &[7_951, 100, 80_000]), [80_000, 100, 7_951]);
 }
@@ -347,7 +348,7 @@ fn by_member_the_pause_at_one_does_not_hold_the_others_back() {
         "{} changes by member",
         changes(&sent[1])
     );
-    // Pauses for a process of one member still hold back others of that member.
+    // Pauses for a process of one member still hold back other processes of that member.
     let neighbours = load(
         8,
         &[sequential(1, 0, 3_000), sequential(2, 40_000_000, 3_000)],
@@ -367,9 +368,9 @@ fn by_member_the_pause_at_one_does_not_hold_the_others_back() {
 
 #[test]
 fn the_longer_the_pause_the_farther_off_counts_as_close() {
-    // The reader asks every 5.24 ms; after its fifth request there is a pause
-    // from 21.2 ms on, for somebody far away waits. 20 000 sectors are close
-    // after 2 ms, when 32 768 are.
+    // The reader asks every 5.24 ms. After its fifth request a pause begins at 21.2 ms, because a
+    // request far away waits. After 2 ms of the pause, 32 768 sectors count as close, so 20 000 do
+    // too.
     let reader = sequential(1, 0, 5_000);
     let far = Process {
         count: 1,
@@ -416,11 +417,11 @@ fn expired_ones_are_looked_for_once_in_the_time_in_which_they_expire() {
         .windows(2)
         .filter(|pair| pair[1].extent.start < pair[0].extent.start)
         .count();
-    // Everyone waits for longer than that; in order of arrival, 500 would.
+    // Every request waits longer than 50 ms. In order of arrival there would be 500.
     assert!(falls < 100, "{falls} of 1000 go back");
 }
 
-/// A whole run in a host with so many ticks a second.
+/// Runs a load in a host with `hz` ticks a second.
 fn run_at(hz: Option<u32>, load: &Load) -> Ran {
     let clock = Clock::new(hz).unwrap();
     let entry = find("elevator", REGISTRY, "elevator", "anticipatory").unwrap();
@@ -434,8 +435,8 @@ fn run_at(hz: Option<u32>, load: &Load) -> Ran {
 
 #[test]
 fn with_ticks_a_pause_ends_at_one_and_antic_expire_is_what_it_was_in_kernels() {
-    // The first reader stops after 30 requests. The last pause for it is in vain;
-    // then the other, far away, is served.
+    // The first reader stops after 30 requests. The last pause for it is in vain. Then the other
+    // reader, far away, is served.
     let readers = load(
         1,
         &[
@@ -476,8 +477,8 @@ fn with_ticks_a_pause_ends_at_one_and_antic_expire_is_what_it_was_in_kernels() {
 
 #[test]
 fn with_ticks_longer_than_a_thought_it_waits_for_who_thinks_for_longer_than_the_pause() {
-    // At 100 Hz nobody is seen to think for more than a tick, `MAX_THINKTIME - 1`,
-    // and a pause is one.
+    // At 100 Hz a think time counts as at most one tick, `MAX_THINKTIME - 1`, and a pause is one
+    // tick long.
     let readers = load(
         1,
         &[

@@ -1,22 +1,21 @@
-//! The waiting requests of one kind, synchronous or asynchronous: by address
-//! and by expiry.
+//! The waiting requests of one kind, synchronous or asynchronous, by address and by expiry.
 
 use super::super::fifos::{Fifo, Fifos};
 use super::super::forest::{Forest, Tree};
 use crate::block::Queued;
 use fullstroke_units::{Duration, Time};
 
-/// Where the requests of both kinds are linked is handed in.
+/// The requests of one kind. The caller passes the forest and the links. Both kinds share them.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) sorted: Tree,
     pub(super) arrived: Fifo,
-    /// Where the last one sent of this kind ended.
+    /// End of the last dispatched request of this kind.
     pub(super) here: u64,
-    /// When expired ones were last looked for.
+    /// Time of the last search for expired requests.
     pub(super) looked_at: Time,
     expire: Duration,
-    /// By slot.
+    /// Deadline by slot.
     deadlines: Vec<Time>,
 }
 
@@ -52,7 +51,7 @@ impl Waiting {
         self.deadlines[slot as usize] = now + self.expire;
     }
 
-    /// Its start has moved.
+    /// Sorts a request whose start has moved.
     pub(super) fn moved(&mut self, slot: u32, request: &Queued, forest: &mut Forest) {
         forest.remove(&mut self.sorted, slot);
         forest.insert(&mut self.sorted, request.extent.start.0, slot);
@@ -68,8 +67,8 @@ impl Waiting {
         );
     }
 
-    /// `gone` has become part of `kept`, which takes the earlier deadline of the
-    /// two, and its place.
+    /// Removes `gone` after its merge into `kept`. `kept` takes the earlier deadline of the two,
+    /// and its place in the order.
     pub(super) fn inherit(&mut self, kept: u32, gone: u32, forest: &mut Forest, links: &mut Fifos) {
         debug_assert!(
             kept != gone && self.sorted.len() >= 2,
@@ -86,9 +85,9 @@ impl Waiting {
         }
     }
 
-    /// The oldest, if it has expired; looked for once in the time in which
-    /// requests expire, lest too many expired ones turn everything into first
-    /// come, first served (`as_fifo_expired` of `block/as-iosched.c`).
+    /// Returns the oldest request if it has expired. The search happens once in each expiry time.
+    /// Otherwise many expired requests would turn the order into first come, first served
+    /// (`as_fifo_expired` of `block/as-iosched.c`).
     pub(super) fn expired(&mut self, now: Time) -> Option<u32> {
         if now.since(self.looked_at) < self.expire {
             return None;

@@ -1,5 +1,5 @@
-//! A request comes: whose it is, what that says about its queue, and whether the
-//! queue whose turn it is must give way.
+//! Arrival of a request: finds its queue, updates the habits of the queue, and preempts the serving
+//! queue if necessary.
 
 use super::owner::Owner;
 use super::queue::{Queue, weight};
@@ -9,19 +9,18 @@ use super::{BUDGET_MAX, Bfq};
 use crate::block::Requests;
 use fullstroke_units::{Duration, Time};
 
-/// A queue that has been idle for so long has nothing to do with the burst that
-/// it came with (`bfq_bfqq_handle_idle_busy_switch`).
+/// Idle time after which a queue no longer belongs to its burst
+/// (`bfq_bfqq_handle_idle_busy_switch`).
 const BURST_FORGOTTEN: Duration = Duration::from_secs(10);
-/// The level of a process that has not been given another: only those are
-/// favoured, for the others' shares are as somebody wanted them (`new_weight ==
-/// 40` in `bfq_bfqq_handle_idle_busy_switch`).
+/// Level of a process without a level of its own. Only such processes are favoured, because a user
+/// has chosen the shares of the others (`new_weight == 40` in `bfq_bfqq_handle_idle_busy_switch`).
 const DEFAULT_LEVEL: u8 = 4;
-/// Each budget given out takes an eighth of what is missing to 256; from here on
-/// the device is believed to be known: `bfq_stats_min_budgets`.
+/// Certainty from which the budgets count as known. Each budget takes an eighth of the difference
+/// to 256: `bfq_stats_min_budgets`.
 const BUDGETS_KNOWN: u32 = 194;
 
 impl Bfq {
-    /// The request in `slot` is new.
+    /// Adds the new request in `slot`.
     pub(super) fn arrive(&mut self, now: Time, slot: u32, requests: &Requests) {
         let queue = self.queue_of(now, slot, requests);
         self.learn(now, queue, slot, requests);
@@ -51,7 +50,7 @@ impl Bfq {
         }
     }
 
-    /// The queue that a request belongs to.
+    /// Returns the queue of a request, and opens one if necessary.
     fn queue_of(&mut self, now: Time, slot: u32, requests: &Requests) -> u32 {
         let request = &requests[slot];
         let owner = Owner::of(request);
@@ -117,7 +116,7 @@ impl Bfq {
         }
     }
 
-    /// A queue that has requests, or has its turn, gets one more.
+    /// Adds a request to a busy queue: one with requests or with the turn.
     fn one_more(&mut self, now: Time, queue: u32, slot: u32, requests: &Requests) {
         if self.config.low_latency && !requests[slot].synchronous {
             let longest = self.raising_time();
@@ -127,7 +126,7 @@ impl Bfq {
         self.consider_next(queue, slot, requests);
     }
 
-    /// `slot`, new or in a new place, may be the next request of its queue.
+    /// Considers `slot` (new or moved) as the next request of its queue.
     pub(super) fn consider_next(&mut self, queue: u32, slot: u32, requests: &Requests) {
         let before = self.queue(queue).next;
         let next = self.cheaper(before, Some(slot), self.position);
@@ -137,8 +136,7 @@ impl Bfq {
         }
     }
 
-    /// A queue that waits needs a budget for its next request
-    /// (`bfq_updated_next_req`).
+    /// Adjusts the budget of a waiting queue to its next request (`bfq_updated_next_req`).
     pub(super) fn next_changed(&mut self, queue: u32, requests: &Requests) {
         let held = self.queue(queue);
         let Some(next) = held
@@ -158,7 +156,7 @@ impl Bfq {
         }
     }
 
-    /// A queue has got requests again. Whether it is found to be interactive
+    /// Wakes a queue that has requests again. Returns true if the queue counts as interactive
     /// (`bfq_bfqq_handle_idle_busy_switch`).
     fn awake(&mut self, now: Time, queue: u32, requests: &Requests) -> bool {
         let held = self.queue(queue);
@@ -181,7 +179,7 @@ impl Bfq {
                 .raising
                 .awoken(now, found, longest, &config)
             {
-                // Near to what it has to do, so that its share is exact.
+                // A small budget is close to the need of the queue, so its share is exact.
                 let entity = self.service.entity_mut(queue);
                 entity.budget = entity.budget.min(2 * budget_min);
             }
@@ -200,8 +198,8 @@ impl Bfq {
             && held.dispatched == 0
     }
 
-    /// The budget of a queue that had no requests. Whether it goes on with the
-    /// one that it had: it would not have lost its turn, had it been waited for
+    /// Sets the budget of a queue after a time without requests. Returns true if the queue
+    /// continues with its old budget, because idling would have kept its turn
     /// (`bfq_bfqq_update_budg_for_activation`).
     fn renew_budget(&mut self, queue: u32, in_time: bool, requests: &Requests) -> bool {
         let held = self.queue(queue);
@@ -240,9 +238,8 @@ impl Bfq {
         self.service.activate(queue, recovers);
     }
 
-    /// Ends the turn of another queue if this one is more urgent, or if there is
-    /// nothing to be had from that turn any more
-    /// (`bfq_bfqq_higher_class_or_weight`).
+    /// Ends the turn of another queue if this queue is more urgent, or if the rest of that turn has
+    /// no use (`bfq_bfqq_higher_class_or_weight`).
     fn preempt(&mut self, now: Time, queue: u32, resumes: bool, requests: &Requests) {
         let Some(serving) = self.service.serving() else {
             return;
@@ -256,12 +253,12 @@ impl Bfq {
         }
     }
 
-    /// Whether budgets have been given out for long enough to know the device.
+    /// True if enough budgets have been given out to know the device.
     pub(super) fn knows_budgets(&self) -> bool {
         self.budgets_assigned >= BUDGETS_KNOWN
     }
 
-    /// The largest budget, as far as it is known.
+    /// Returns the largest budget, or the default until the device is known.
     fn known_budget_max(&self) -> u64 {
         if self.knows_budgets() {
             self.budget_max
@@ -270,12 +267,12 @@ impl Bfq {
         }
     }
 
-    /// `bfq_min_budget`.
+    /// Returns the smallest budget: `bfq_min_budget`.
     pub(super) fn budget_min(&self) -> u64 {
         (self.known_budget_max() / 32).max(1)
     }
 
-    /// How long an interactive queue is favoured.
+    /// Returns the duration of an interactive favour.
     pub(super) fn raising_time(&self) -> Duration {
         match self.config.wr_max_time {
             Duration::ZERO => self.rate.raising(),

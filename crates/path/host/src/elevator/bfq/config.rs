@@ -10,56 +10,53 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::elevator) struct Config {
-    /// How long the device is left idle for the next request of a process;
-    /// default 8ms; 0s = never.
+    /// Time for which the device is left idle for the next request of a process; default 8ms; 0s =
+    /// never.
     #[serde(default = "slice_idle")]
     pub(super) slice_idle: Duration,
-    /// Whether the device has one request at a time and always waits for the
-    /// next, so that shares are exact; default false.
+    /// True if the device has one request at a time and always waits for the next one. Then shares
+    /// are exact. Default false.
     #[serde(default)]
     pub(super) strict_guarantees: bool,
-    /// The largest budget in sectors; default 0 = what the device moves in
-    /// `timeout_sync`, as measured.
+    /// Largest budget in sectors; default 0 = the measured throughput over `timeout_sync`.
     #[serde(default)]
     pub(super) max_budget: u64,
-    /// The longest turn of a queue that is not favoured; default 125ms.
+    /// Longest turn of a queue without favour; default 125ms.
     #[serde(default = "timeout_sync")]
     pub(super) timeout_sync: Duration,
-    /// Age at which a synchronous request goes before others of its queue, once
-    /// a turn; default 125ms.
+    /// Age at which a synchronous request goes before others of its queue, once a turn; default
+    /// 125ms.
     #[serde(default = "fifo_expire_sync")]
     pub(super) fifo_expire_sync: Duration,
-    /// The same of asynchronous requests; default 250ms.
+    /// Age at which an asynchronous request goes before others of its queue, once a turn; default
+    /// 250ms.
     #[serde(default = "fifo_expire_async")]
     pub(super) fifo_expire_async: Duration,
-    /// The longest seek back that is made before everything ahead is done;
-    /// default "16 MiB".
+    /// Longest seek back before all requests ahead are done; default "16 MiB".
     #[serde(default = "back_seek_max")]
     pub(super) back_seek_max: Bytes,
-    /// What the distance of a seek back is multiplied by; default 2.
+    /// Factor on the distance of a seek back; default 2.
     #[serde(default = "back_seek_penalty")]
     pub(super) back_seek_penalty: u32,
-    /// Whether interactive and soft real-time processes are favoured; default
-    /// true.
+    /// True to favour interactive and soft real-time processes; default true.
     #[serde(default = "low_latency")]
     pub(super) low_latency: bool,
-    /// What the weight of interactive processes is multiplied by, and that of
-    /// soft real-time ones a hundred times; default 30, today's kernel's fixed
-    /// value, as with all that begins with `wr_`.
+    /// Factor on the weight of interactive processes; soft real-time processes have a hundred times
+    /// this factor. Default 30. The kernel has fixed values in place of this key and all others
+    /// that begin with `wr_`; these values are the defaults.
     #[serde(default = "wr_coeff")]
     pub(super) wr_coeff: u32,
-    /// How long an interactive process is favoured; default 0s = 3 to 25
-    /// seconds, the longer the slower the device.
+    /// Duration of an interactive favour; default 0s = 3 to 25 seconds, longer on a slower device.
     #[serde(default)]
     pub(super) wr_max_time: Duration,
-    /// How long a process must have been idle to be interactive; default 2s.
+    /// Smallest idle time before a process counts as interactive; default 2s.
     #[serde(default = "wr_min_idle_time")]
     pub(super) wr_min_idle_time: Duration,
-    /// How long a soft real-time process is favoured; default 300ms.
+    /// Duration of a soft real-time favour; default 300ms.
     #[serde(default = "wr_rt_max_time")]
     pub(super) wr_rt_max_time: Duration,
-    /// Sectors a second that a soft real-time process needs at most; default
-    /// 7000; 0 = none is soft real-time.
+    /// Largest need of a soft real-time process, in sectors a second; default 7000; 0 = no process
+    /// counts as soft real-time.
     #[serde(default = "wr_max_softrt_rate")]
     pub(super) wr_max_softrt_rate: u64,
 }
@@ -109,7 +106,7 @@ fn wr_max_softrt_rate() -> u64 {
 }
 
 impl Config {
-    /// Refuses values that mean nothing, and such as contradict each other.
+    /// Refuses contradictions, and values without meaning.
     pub(super) fn check(&self, keys: &Keys) -> Result<(), ConfigError> {
         let refuse = |key: &str, message: &str| Err(ConfigError::new(key, message));
         if self.timeout_sync == Duration::ZERO {

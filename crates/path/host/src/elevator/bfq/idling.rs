@@ -1,6 +1,5 @@
-//! Whether the device is to be left idle until the process whose turn it is
-//! sends its next request: because that raises throughput, or because others
-//! would get more than their shares.
+//! The decision to leave the device idle until the serving process sends its next request. Idling
+//! either raises the throughput, or keeps others from getting more than their shares.
 
 use super::Bfq;
 use super::queue::{Standing, weight};
@@ -8,23 +7,23 @@ use crate::block::Requests;
 use fullstroke_contract::PriorityClass;
 use fullstroke_units::Time;
 
-/// Queues that are active, by what they count for.
+/// Counts of the active queues.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Population {
     /// By class.
     busy: [u32; 3],
     raised: u32,
-    /// Those that are not favoured, by level.
+    /// Queues without favour, by level.
     plain: [u32; 8],
 }
 
 impl Population {
-    /// Queues that have requests, or their turn.
+    /// Returns the number of busy queues: with requests or with the turn.
     pub(super) fn busy(&self) -> u32 {
         self.busy.iter().sum()
     }
 
-    /// Those of them that are favoured.
+    /// Returns the number of favoured queues among the busy ones.
     pub(super) fn raised(&self) -> u32 {
         self.raised
     }
@@ -38,7 +37,7 @@ impl Population {
         step(&mut self.plain[usize::from(level)], from.plain, to.plain);
     }
 
-    /// Whether queues are to get different shares, and this one not the least.
+    /// True if queues should get different shares and this queue does not have the least weight.
     fn is_asymmetric_for(&self, level: u8, plain: bool) -> bool {
         let weights = self.plain.iter().filter(|&&count| count > 0).count();
         let least = self.plain.iter().rposition(|&count| count > 0) == Some(usize::from(level));
@@ -47,8 +46,8 @@ impl Population {
     }
 }
 
-/// Whether the device keeps several requests at once. Without knowing better it
-/// is taken to.
+/// Knowledge about the queue of the device. Until measured, the device is assumed to queue
+/// requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Queueing {
     known: Option<bool>,
@@ -56,13 +55,13 @@ pub(super) struct Queueing {
     most: u32,
 }
 
-/// So many requests at once are more than a device without a queue would take:
-/// `BFQ_HW_QUEUE_THRESHOLD`, and `BFQ_HW_QUEUE_SAMPLES`.
+/// A device without a queue of its own would have fewer requests at once than this:
+/// `BFQ_HW_QUEUE_THRESHOLD`. The second constant is `BFQ_HW_QUEUE_SAMPLES`.
 const DEPTH: u32 = 3;
 const SAMPLES: u32 = 32;
 
 impl Queueing {
-    /// The most requests that the device has had at once lately.
+    /// Returns the largest number of requests in flight in the last samples.
     pub(super) fn most(&self) -> u32 {
         self.most
     }
@@ -71,9 +70,8 @@ impl Queueing {
         self.known == Some(false)
     }
 
-    /// A request completes, so many being with the device and so many waiting.
-    /// `starved` if few could have been sent, which says nothing of the device
-    /// (`bfq_update_hw_tag`).
+    /// Takes a sample at a completion. `starved` is true if few requests could have been sent: such
+    /// a sample says nothing about the device (`bfq_update_hw_tag`).
     fn sample(&mut self, in_driver: u32, waiting: u32, starved: bool) {
         self.most = self.most.max(in_driver);
         if self.known == Some(true)
@@ -94,7 +92,7 @@ impl Queueing {
 }
 
 impl Bfq {
-    /// The queue may have begun or ceased to count.
+    /// Updates the counts after a change of the queue.
     pub(super) fn recount(&mut self, queue: u32) {
         let held = &mut self.queues[queue as usize];
         let standing = held.present_standing();
@@ -103,7 +101,7 @@ impl Bfq {
             .change(held.class, held.level, before, standing);
     }
 
-    /// The queue may have begun or ceased to be favoured.
+    /// Updates the weight after a change of the favour.
     pub(super) fn reweigh(&mut self, queue: u32) {
         let held = self.queue(queue);
         let weight = weight(held.level) * held.raising.factor(&self.config);
@@ -111,18 +109,18 @@ impl Bfq {
         self.recount(queue);
     }
 
-    /// Whether queues are to get different shares, and this one not the least
-    /// (`bfq_asymmetric_scenario`): else the drive's queue may decide, for it treats
-    /// all alike.
+    /// True if queues should get different shares and this queue does not have the least weight
+    /// (`bfq_asymmetric_scenario`). Otherwise the queue of the drive may decide, because it treats
+    /// all requests alike.
     pub(super) fn is_asymmetric_for(&self, queue: u32) -> bool {
         let held = self.queue(queue);
         self.population
             .is_asymmetric_for(held.level, held.standing.plain)
     }
 
-    /// What a request costs its queue, in sectors: asynchronous ones count
-    /// threefold, lest they crowd the others out, where shares are equal
-    /// (`bfq_serv_to_charge`, `bfq_async_charge_factor`).
+    /// Returns the cost of a request for its queue, in sectors. If shares are equal, asynchronous
+    /// requests count threefold, to protect the synchronous requests (`bfq_serv_to_charge`,
+    /// `bfq_async_charge_factor`).
     pub(super) fn charge(&self, queue: u32, slot: u32, requests: &Requests) -> u64 {
         const ASYNC_FACTOR: u64 = 3;
         let held = self.queue(queue);
@@ -134,8 +132,8 @@ impl Bfq {
         }
     }
 
-    /// Whether the next request of this queue, which has its turn, is worth
-    /// waiting for (`bfq_better_to_idle`).
+    /// True if the next request of this queue, which has the turn, is worth a wait
+    /// (`bfq_better_to_idle`).
     pub(super) fn better_to_idle(&self, queue: u32) -> bool {
         let held = self.queue(queue);
         if self.config.strict_guarantees {
@@ -150,18 +148,19 @@ impl Bfq {
         self.idling_raises_throughput(queue) || self.idling_keeps_shares(queue)
     }
 
-    /// An arm that stays where it is is worth it without a queue in the drive,
-    /// or for a process that reads on and on. But the favoured must not be
-    /// delayed for that (`idling_boosts_thr_without_issues`).
+    /// True if idling raises the throughput: the drive has no queue, or the process reads
+    /// sequentially without long pauses. False while a queue is favoured, because idling would
+    /// delay it (`idling_boosts_thr_without_issues`).
     pub(super) fn idling_raises_throughput(&self, queue: u32) -> bool {
         let habits = &self.queue(queue).habits;
         let stream = !habits.is_seeky() && habits.is_io_bound && habits.thinks_shortly;
         (self.queueing.is_absent() || stream) && self.population.raised == 0
     }
 
-    /// Without idling, requests of others would go to the device meanwhile, and
-    /// the drive would decide who gets what (`idling_needed_for_service_guarantees`;
-    /// four of others with the device may delay it already).
+    /// True if idling is necessary to keep the shares. Without idling, requests of other queues
+    /// would go to the device, and the drive would decide the shares
+    /// (`idling_needed_for_service_guarantees`). Four requests of other queues in flight may
+    /// already delay a favoured queue.
     pub(super) fn idling_keeps_shares(&self, queue: u32) -> bool {
         let held = self.queue(queue);
         let busy = self.population.busy();
@@ -170,12 +169,12 @@ impl Bfq {
         favoured || self.is_asymmetric_for(queue) || busy == 1
     }
 
-    /// Whether a queue without requests keeps its turn.
+    /// True if a queue without requests keeps its turn.
     pub(super) fn must_idle(&self, queue: u32) -> bool {
         self.queue(queue).sorted.is_empty() && self.better_to_idle(queue)
     }
 
-    /// From now on the device is left idle for the queue whose turn it is.
+    /// Begins to leave the device idle for the serving queue.
     pub(super) fn begin_to_idle(&mut self, now: Time, queue: u32) {
         let asymmetric = self.is_asymmetric_for(queue);
         self.idle_since = now;
@@ -185,7 +184,7 @@ impl Bfq {
                 .idle_slice(self.config.slice_idle, asymmetric);
     }
 
-    /// Learns from a completion whether the device keeps several requests.
+    /// Learns from a completion if the device queues requests.
     pub(super) fn sample_queueing(&mut self) {
         let starved = self.service.serving().is_some_and(|queue| {
             let held = self.queue(queue);

@@ -1,7 +1,7 @@
-//! Injection: requests of others that are sent while the device is kept for a
-//! queue that has none. As many as do not make that queue's own requests slower:
-//! the time from the arrival of the first request after a pause to its
-//! completion is measured with and without them.
+//! Injection: the device is kept for a queue without requests, and meanwhile serves requests of
+//! other queues. Their number is limited, because the requests of the serving queue must not become
+//! slower. To find the limit, the first request after a pause is timed from arrival to completion,
+//! with and without injection.
 
 use super::Bfq;
 use super::Context;
@@ -9,31 +9,31 @@ use super::owner::Owner;
 use crate::block::Requests;
 use fullstroke_units::{Duration, Lbn, Time};
 
-/// Queues that are looked at for a request to inject.
+/// Number of queues searched for a request to inject.
 const REACH: usize = 16;
-/// After this the load may have changed, and all is measured anew
-/// (`bfq_add_request`, and so the next).
+/// Time after which the limit is measured anew, because the load may have changed
+/// (`bfq_add_request`, as for the next constant).
 const FORGET: Duration = Duration::from_secs(1);
-/// After a step back, so long nothing is measured.
+/// Time without measurements after the limit was lowered.
 const SETTLE: Duration = Duration::from_millis(10);
-/// Whether a process thinks shortly is not believed to have changed to yes
-/// within so long (`bfq_update_has_short_ttime`).
+/// Time for which a change to short think times is not believed (`bfq_update_has_short_ttime`).
 const DOUBT: Duration = Duration::from_millis(100);
 
-/// How much a queue bears.
+/// Tolerance of a queue for injection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tolerance {
-    /// Requests that the device may have when another is sent.
+    /// Largest number of requests in flight at which another may be injected.
     limit: u32,
-    /// How long its requests take without others.
+    /// Time of a request of this queue without injection.
     undisturbed: Option<Duration>,
-    /// When the limit was lowered or reset.
+    /// Time when the limit was lowered or reset.
     lowered: Time,
 }
 
 impl Tolerance {
-    /// At first none for those whose next request is likely to come soon: one
-    /// of others takes longer than that, as a rule (`bfq_reset_inject_limit`).
+    /// Returns the initial tolerance. A queue whose next request will probably come soon starts
+    /// with none, because a request of another queue usually takes longer
+    /// (`bfq_reset_inject_limit`).
     pub(super) fn new(now: Time, thinks_shortly: bool) -> Tolerance {
         Tolerance {
             limit: u32::from(!thinks_shortly),
@@ -42,9 +42,10 @@ impl Tolerance {
         }
     }
 
-    /// A request took so long, `disturbed` by those of others or not, and
-    /// `alone` in the device in the end. `most` is the most that the device is
-    /// known to have had. Half as long again is borne (`bfq_update_inject_limit`).
+    /// Evaluates a measured request. `disturbed` is true if requests of others were injected,
+    /// `alone` if the request was the last in flight. `most` is the largest number of requests in
+    /// flight seen lately. A queue tolerates one and a half times its undisturbed time
+    /// (`bfq_update_inject_limit`).
     fn measured(&mut self, now: Time, time: Duration, disturbed: bool, alone: bool, most: u32) {
         let limit = self.limit;
         if let Some(undisturbed) = self.undisturbed.filter(|_| disturbed) {
@@ -69,19 +70,20 @@ impl Tolerance {
     }
 }
 
-/// The measurement that is under way.
+/// The present measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Injection {
-    /// Others' requests have been sent since the queue had none.
+    /// True if requests of others were sent since the queue had none.
     injected: bool,
-    /// When the first request after a pause arrived, until it is sent.
+    /// Arrival of the first request after a pause, until its dispatch.
     arrived: Option<Time>,
-    /// That request, with the device, and when it arrived.
+    /// The measured request in flight, and its arrival.
     measured: Option<(u32, Time)>,
 }
 
 impl Bfq {
-    /// A request has come for a queue that had none, nor any in flight.
+    /// Begins a measurement if one is due. Called for a request of a queue without other requests,
+    /// waiting or in flight.
     pub(super) fn measure_if_due(&mut self, now: Time, queue: u32) {
         let held = &mut self.queues[queue as usize];
         if held.tolerance.lowered + FORGET <= now {
@@ -99,7 +101,7 @@ impl Bfq {
         }
     }
 
-    /// Whether the process thinks shortly has changed.
+    /// Notes a change between short and long think times.
     pub(super) fn thinking_changed(&mut self, now: Time, queue: u32) {
         let held = &mut self.queues[queue as usize];
         let shortly = held.habits.thinks_shortly;
@@ -111,14 +113,14 @@ impl Bfq {
         }
     }
 
-    /// `slot`, of the queue whose turn it is, goes to the device.
+    /// Follows `slot` of the serving queue to the device.
     pub(super) fn follow(&mut self, slot: u32) {
         if let Some(arrived) = self.injection.arrived.take() {
             self.injection.measured = Some((slot, arrived));
         }
     }
 
-    /// `slot` of the queue has completed, and counts as with the device still.
+    /// Ends the measurement at the completion of `slot`. The slot still counts as in flight.
     pub(super) fn conclude(&mut self, now: Time, queue: u32, slot: u32) {
         let Some((_, arrived)) = self
             .injection
@@ -136,7 +138,7 @@ impl Bfq {
         self.injection.injected = false;
     }
 
-    /// While the device is kept for a queue: another whose request may go.
+    /// Returns a queue for injection while the device is kept for the serving queue.
     pub(super) fn inject(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
         let serving = self.service.serving()?;
         self.own_async(serving, context.requests)
@@ -144,8 +146,8 @@ impl Bfq {
             .or_else(|| self.tolerated(now, serving, context.requests))
     }
 
-    /// The asynchronous queue of the same priority, if its next request is of the
-    /// same process.
+    /// Returns the asynchronous queue of the same priority if its next request comes from the same
+    /// process.
     fn own_async(&self, serving: u32, requests: &Requests) -> Option<u32> {
         let held = self.queue(serving);
         let queue = *self.owners.get(&Owner::Everybody(held.class, held.level))?;
@@ -154,8 +156,8 @@ impl Bfq {
         (own && self.can_be_sent(queue, requests)).then_some(queue)
     }
 
-    /// A queue whose next request lies on another member than the one that the
-    /// process was on.
+    /// Returns a queue whose next request lies on another member than the last request of the
+    /// serving queue.
     fn elsewhere(&self, serving: u32, context: &Context<'_>) -> Option<u32> {
         let end = self.queue(serving).habits.position;
         let awaited = context.member_of(Lbn(end))?;
@@ -171,7 +173,7 @@ impl Bfq {
         })
     }
 
-    /// A queue whose request the other bears (`bfq_choose_bfqq_for_injection`).
+    /// Returns a queue whose request the serving queue tolerates (`bfq_choose_bfqq_for_injection`).
     fn tolerated(&mut self, now: Time, serving: u32, requests: &Requests) -> Option<u32> {
         let held = self.queue(serving);
         let (raised, shortly) = (held.raising.is_raised(), held.habits.thinks_shortly);
@@ -229,7 +231,7 @@ mod tests {
         assert_eq!(tolerance.limit, 2);
         tolerance.measured(NOW, ms(15), true, false, 8);
         assert_eq!((tolerance.limit, tolerance.lowered), (1, NOW));
-        // A better value holds at once, a worse one if nobody disturbed.
+        // A shorter time holds at once. A longer time holds only if it was undisturbed.
         tolerance.measured(NOW, ms(8), true, false, 8);
         assert_eq!(tolerance.undisturbed, Some(ms(8)));
         tolerance.measured(NOW, ms(12), false, true, 8);

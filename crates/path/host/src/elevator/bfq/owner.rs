@@ -1,14 +1,14 @@
-//! The owner of a queue: a process, or everybody.
+//! The owner of a queue: one process, or all processes.
 
 use crate::block::Queued;
 use fullstroke_contract::PriorityClass;
 
-/// Whose requests a queue holds.
+/// Owner of the requests in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Owner {
-    /// The synchronous ones of a process, with one class and level.
+    /// The synchronous requests of a process, with one class and level.
     Process(u32, PriorityClass, u8),
-    /// The asynchronous ones of everybody, with one class and level.
+    /// The asynchronous requests of all processes, with one class and level.
     Everybody(PriorityClass, u8),
 }
 
@@ -20,7 +20,7 @@ impl Owner {
             level,
             ..
         } = *request;
-        // The idle class knows no levels.
+        // The idle class has no levels.
         let level = if class == PriorityClass::Idle {
             7
         } else {
@@ -33,7 +33,7 @@ impl Owner {
         }
     }
 
-    /// Its class and level.
+    /// Returns the class and the level.
     pub(super) fn priority(self) -> (PriorityClass, u8) {
         match self {
             Owner::Process(_, class, level) | Owner::Everybody(class, level) => (class, level),

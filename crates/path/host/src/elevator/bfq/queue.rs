@@ -1,5 +1,5 @@
-//! A queue: the synchronous requests of a process, or the asynchronous ones of
-//! an I/O priority; and what is learnt about where and when they come.
+//! A queue: the synchronous requests of a process, or the asynchronous requests of an I/O priority.
+//! Also the habits of the queue: place and time of its requests.
 
 use super::super::fifos::Fifo;
 use super::super::forest::Tree;
@@ -11,42 +11,38 @@ use super::rate::IMMEDIATE;
 use fullstroke_contract::{Extent, PriorityClass};
 use fullstroke_units::{Duration, Time};
 
-/// The weight of a level that is not raised: `bfq_ioprio_to_weight` of
-/// `block/bfq-wf2q.c`.
+/// Returns the weight of a level without favour: `bfq_ioprio_to_weight` of `block/bfq-wf2q.c`.
 pub(super) fn weight(level: u8) -> u32 {
     (8 - u32::from(level)) * 10
 }
 
-/// A request this many sectors from the one before it is a seek:
-/// `BFQQ_SEEK_THR`.
+/// Distance in sectors from which a request counts as a seek: `BFQQ_SEEK_THR`.
 const SEEK: u64 = 800;
-/// Of the last 32 requests so many must be seeks for a queue to be seeky:
-/// `BFQQ_SEEKY`.
+/// Number of seeks among the last 32 requests from which a queue is seeky: `BFQQ_SEEKY`.
 const SEEKS: u32 = 20;
-/// The share of time that an I/O-bound queue has requests is looked at over as
-/// long, at most (`bfq_update_io_intensity`).
+/// Window in which the share of time with requests is measured (`bfq_update_io_intensity`).
 const WINDOW: Duration = Duration::from_millis(200);
 
-/// Whether the device has to go far from one place to another.
+/// True if the device has to seek far to `to`.
 pub(super) fn is_far(from: u64, to: Extent) -> bool {
     from != 0 && from.abs_diff(to.start.0) > SEEK
 }
 
-/// What is learnt from arrivals and completions.
+/// Habits, learnt from arrivals and completions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Habits {
     think: RecentMean,
-    /// Whether the next request is likely to come within half the idle slice.
+    /// True if the next request will probably come within half the idle slice.
     pub(super) thinks_shortly: bool,
-    /// Whether it has requests for four fifths of the time.
+    /// True if the queue has requests for four fifths of the time.
     pub(super) is_io_bound: bool,
     observed_since: Time,
     paused: Duration,
-    /// The last requests, the latest in bit 0: 1 = a seek.
+    /// The last 32 requests, the latest in bit 0: 1 = a seek.
     seeks: u32,
-    /// Where the last request ended.
+    /// End of the last request.
     pub(super) position: u64,
-    /// When the last request completed; none yet.
+    /// Completion time of the last request; none yet.
     pub(super) completed: Option<Time>,
 }
 
@@ -58,24 +54,24 @@ impl Habits {
             is_io_bound: true,
             observed_since: now,
             paused: Duration::ZERO,
-            // The first request is a seek, almost certainly.
+            // The first request is almost certainly a seek.
             seeks: 1,
             position: 0,
             completed: None,
         }
     }
 
-    /// Whether most of the requests are far from each other.
+    /// True if most of the requests are far from each other.
     pub(super) fn is_seeky(&self) -> bool {
         self.seeks.count_ones() >= SEEKS
     }
 
-    /// Whether all of them are.
+    /// True if all of the requests are far from each other.
     pub(super) fn is_totally_seeky(&self) -> bool {
         self.seeks == u32::MAX
     }
 
-    /// The next request comes while none is there.
+    /// Records the think time before a request at an empty queue.
     pub(super) fn thought(&mut self, now: Time, slice_idle: Duration) {
         let time = self
             .completed
@@ -83,13 +79,13 @@ impl Habits {
         self.think.add(time.min(slice_idle * 2).as_nanos());
     }
 
-    /// Whether it is known to think for more than half of `slice_idle`.
+    /// True if the process certainly thinks for more than half of `slice_idle`.
     pub(super) fn thinks_longer_than_half(&self, slice_idle: Duration) -> bool {
         self.think.is_reliable() && self.think.mean() > slice_idle.as_nanos() / 2
     }
 
-    /// A request comes. `drained` if nothing waited or was in flight, and `new`
-    /// if none has come before.
+    /// Records an arrival. `drained` is true if no request waited or was in flight, `new` for the
+    /// first request.
     pub(super) fn arrived(&mut self, now: Time, extent: Extent, drained: bool, new: bool) {
         self.seeks = self.seeks << 1 | u32::from(is_far(self.position, extent));
         self.position = extent.end().0;
@@ -107,23 +103,22 @@ impl Habits {
         }
     }
 
-    /// Whether a request at `now` follows the last completion so soon that it
-    /// was only not waited for (`arrived_in_time` in
-    /// `bfq_bfqq_handle_idle_busy_switch`).
+    /// True if a request at `now` comes early enough to meet a wait since the last completion
+    /// (`arrived_in_time` in `bfq_bfqq_handle_idle_busy_switch`).
     pub(super) fn comes_in_time(&self, now: Time, slice_idle: Duration) -> bool {
         self.completed
             .is_some_and(|completed| now <= completed + slice_idle * 3)
     }
 }
 
-/// What a queue counts for at present.
+/// Contribution of a queue to the counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Standing {
-    /// It has requests, or has its turn.
+    /// True if the queue has requests or the turn.
     pub(super) busy: bool,
-    /// It is also favoured.
+    /// True if the queue is busy and favoured.
     pub(super) raised: bool,
-    /// It has requests, or the device has some of it, and it is not favoured.
+    /// True if the queue has requests, waiting or in flight, and is not favoured.
     pub(super) plain: bool,
 }
 
@@ -134,32 +129,32 @@ pub(super) struct Queue {
     pub(super) class: PriorityClass,
     pub(super) level: u8,
     pub(super) synchronous: bool,
-    /// Its requests by address, and by arrival.
+    /// Waiting requests by address, and by arrival.
     pub(super) sorted: Tree,
     pub(super) arrived: Fifo,
     /// The next request.
     pub(super) next: Option<u32>,
     pub(super) busy: bool,
-    /// Requests that the device has.
+    /// Number of requests in flight.
     pub(super) dispatched: u32,
-    /// What its next budget will be, at least.
+    /// Smallest size of the next budget.
     pub(super) max_budget: u64,
-    /// When its turn should end.
+    /// Latest regular end of the turn.
     pub(super) turn_ends: Time,
-    /// When its last turn ended.
+    /// End of the last turn.
     pub(super) left_service: Time,
-    /// Since when it has neither requests nor any in flight; since ever.
+    /// Time since which no request waits or is in flight; none if there was never a request.
     pub(super) idle_since: Option<Time>,
-    /// It lost its turn because it had no requests, and might go on with the
-    /// budget that it has left.
+    /// True if the queue lost its turn because it had no requests. The queue may then continue with
+    /// the rest of its budget.
     pub(super) may_resume: bool,
-    /// The age of its oldest request has been looked at in this turn.
+    /// True if the age of the oldest request was checked in this turn.
     pub(super) looked_at_age: bool,
     pub(super) habits: Habits,
-    /// How many requests of others it bears.
+    /// Tolerance for requests of other queues.
     pub(super) tolerance: Tolerance,
     pub(super) raising: Raising,
-    /// No request has come yet.
+    /// True until the first request.
     pub(super) new: bool,
     pub(super) in_large_burst: bool,
     pub(super) standing: Standing,
@@ -195,12 +190,12 @@ impl Queue {
         }
     }
 
-    /// Whether it has had nothing to do for longer than `time`.
+    /// True if the queue has been idle for longer than `time`.
     pub(super) fn is_idle_for(&self, now: Time, time: Duration) -> bool {
         self.dispatched == 0 && self.idle_since.is_none_or(|since| since + time < now)
     }
 
-    /// What it counts for.
+    /// Returns the contribution to the counts.
     pub(super) fn present_standing(&self) -> Standing {
         let raised = self.raising.is_raised();
         Standing {
@@ -210,9 +205,9 @@ impl Queue {
         }
     }
 
-    /// How long the device is left idle for its next request: longer for the
-    /// favoured, whose share would suffer most; for who seeks only as long as it
-    /// takes to ask at once (`bfq_arm_slice_timer`).
+    /// Returns the time for which the device is left idle for the next request. A favoured queue
+    /// gets a longer time, because its share would suffer most. A seeky queue gets just the time to
+    /// ask at once (`bfq_arm_slice_timer`).
     pub(super) fn idle_slice(&self, slice_idle: Duration, asymmetric: bool) -> Duration {
         if self.raising.is_raised() {
             return slice_idle.max(Duration::from_millis(20));

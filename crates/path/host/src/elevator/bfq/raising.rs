@@ -1,73 +1,68 @@
-//! Low latency: which queues are favoured with a raised weight, for how long,
-//! and why.
+//! Low latency: favours certain queues with a raised weight for a time.
 //!
-//! - *Interactive*: it had nothing to do for long, and now has. It is favoured
-//!   for about as long as a large application takes to start, unless it has
-//!   more sectors than that needs.
-//! - *Soft real-time*: after each batch of requests it pauses, so that it needs
-//!   no more than a rate, as a player of films does. It is favoured shortly,
-//!   again and again.
-//! - Neither, if many queues came to be at once: they are parts of one large
-//!   task, whose throughput counts.
+//! - *Interactive*: the queue was idle for a long time, and now has requests. The favour lasts
+//!   about as long as the start of a large application. The favour ends earlier if the queue has
+//!   had more sectors than such a start needs.
+//! - *Soft real-time*: the queue pauses after each batch of requests, and so stays below a rate, as
+//!   a film player does. The favour is short and recurs.
+//! - No favour: many queues appeared at once. The queues are parts of one large task. Only its
+//!   throughput counts.
 
 use super::Config;
 use fullstroke_units::{Duration, Time};
 
-/// The soft real-time are raised so many times more: `BFQ_SOFTRT_WEIGHT_FACTOR`.
+/// Factor of soft real-time queues over interactive queues: `BFQ_SOFTRT_WEIGHT_FACTOR`.
 const SOFT_FACTOR: u32 = 100;
-/// An interactive queue that has had so many sectors was none: large applications
-/// read less than that while they start (`max_service_from_wr`).
+/// Number of sectors after which a queue does not count as interactive: large applications read
+/// less during their start (`max_service_from_wr`).
 const INTERACTIVE_SECTORS_MAX: u64 = 120_000;
-/// Asynchronous requests are favoured if the last one came so long ago:
-/// `bfq_wr_min_inter_arr_async`.
+/// Pause after which an asynchronous request is favoured: `bfq_wr_min_inter_arr_async`.
 const ASYNC_PAUSE: Duration = Duration::from_millis(500);
-/// Beyond the idle slice, a soft real-time queue pauses so long, lest one that
-/// is merely slow be taken for one (`bfq_bfqq_softrt_next_start`, which says
-/// ticks of the kernel: at 1000 Hz).
+/// Pause of a soft real-time queue beyond the idle slice. Without the pause, a merely slow queue
+/// would count as soft real-time (`bfq_bfqq_softrt_next_start`, in ticks of the kernel at 1000 Hz).
 const SOFT_PAUSE: Duration = Duration::from_millis(4);
-/// So many queues, each that soon after another, are a large burst:
+/// Number of queues in a large burst, and the longest time between two of them:
 /// `bfq_large_burst_thresh`, `bfq_burst_interval`.
 const BURST: usize = 8;
 const BURST_INTERVAL: Duration = Duration::from_millis(180);
 
-/// Why a queue is favoured.
+/// Reason for the favour of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Favour {
-    /// It starts something.
+    /// The process starts a program or action.
     Interactive,
-    /// It paces itself.
+    /// The process paces itself.
     SoftRealTime,
 }
 
-/// What a queue that gets requests again is found to be.
+/// Findings about a queue with new requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) interactive: bool,
     pub(super) soft_real_time: bool,
     pub(super) in_large_burst: bool,
-    /// Whether it may be favoured at all: somebody waits for its requests.
+    /// True if the queue may be favoured at all, because a process waits for its requests.
     pub(super) synchronous: bool,
 }
 
-/// Whether and since when a queue is favoured, and what it is judged by.
+/// Favour of a queue, and the observations for its judgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raising {
     pub(super) favour: Option<Favour>,
-    /// Since when; of the others, when the last request came or the last turn
-    /// ended.
+    /// Start of the favour. Without favour: time of the last request or of the end of the last
+    /// turn.
     since: Time,
     duration: Duration,
-    /// Since when it was favoured as interactive before it was found to be soft
-    /// real-time.
+    /// Start of the interactive favour, if the queue became soft real-time during the favour.
     interactive_since: Option<Time>,
-    /// Sectors since it has been favoured.
+    /// Sectors since the start of the favour.
     sectors: u64,
-    /// It is soft real-time if its next requests come after this.
+    /// If the next requests come later than this, the queue is soft real-time.
     next_start: Time,
-    /// Since when it has requests, and sectors since then.
+    /// Time since which the queue has requests, and sectors since then.
     pub(super) backlogged_since: Time,
     pub(super) backlogged_sectors: u64,
-    /// `next_start` is to be set as soon as nothing is in flight any more.
+    /// True if `next_start` must be set as soon as no request is in flight.
     next_start_pending: bool,
 }
 
@@ -90,7 +85,7 @@ impl Raising {
         self.favour.is_some()
     }
 
-    /// What the weight is multiplied by.
+    /// Returns the factor on the weight.
     pub(super) fn factor(&self, config: &Config) -> u32 {
         match self.favour {
             None => 1,
@@ -99,13 +94,13 @@ impl Raising {
         }
     }
 
-    /// Whether requests that come now come from one that paces itself.
+    /// True if requests at `now` come from a self-paced process.
     pub(super) fn is_paced(&self, now: Time) -> bool {
         self.next_start < now
     }
 
-    /// The queue has got requests again. `longest` is how long an interactive
-    /// one is favoured. Whether that begins now
+    /// Notes the first request after a time without requests. `longest` is the duration of an
+    /// interactive favour. Returns true if a favour begins now
     /// (`bfq_update_bfqq_wr_on_rq_arrival`).
     pub(super) fn awoken(
         &mut self,
@@ -150,23 +145,22 @@ impl Raising {
         self.duration = duration;
     }
 
-    /// An asynchronous request has come while others wait: the first after a
-    /// pause is favoured.
+    /// Notes an asynchronous request at a busy queue. The first after a pause is favoured.
     pub(super) fn async_arrived(&mut self, now: Time, longest: Duration) {
         if self.favour.is_none() && self.since + ASYNC_PAUSE < now {
             self.favour_as(Favour::Interactive, longest);
         }
     }
 
-    /// A request has come. `was_raised` before it came.
+    /// Notes a request. `was_raised` tells if the queue was favoured before the request.
     pub(super) fn arrived(&mut self, now: Time, was_raised: bool, interactive: bool) {
         if !was_raised || !self.is_raised() || interactive {
             self.since = now;
         }
     }
 
-    /// The queue gets its turn, having had none since `left`: the soft real-time
-    /// do not lose that time.
+    /// Notes the start of a turn after the last turn ended at `left`. The favour of a soft
+    /// real-time queue is prolonged by the time between.
     pub(super) fn turn_begins(&mut self, now: Time, left: Time) {
         if self.favour == Some(Favour::SoftRealTime) && self.since < now && left < now {
             self.since = if left > self.since {
@@ -177,8 +171,8 @@ impl Raising {
         }
     }
 
-    /// The queue's turn ends. `empty` if it has no requests, and `in_flight` if
-    /// the device has some.
+    /// Notes the end of a turn. `empty` is true if no request waits, `in_flight` if requests are in
+    /// flight.
     pub(super) fn turn_ends(&mut self, now: Time, empty: bool, in_flight: bool, config: &Config) {
         if !self.is_raised() {
             self.since = now;
@@ -191,14 +185,14 @@ impl Raising {
         }
     }
 
-    /// Nothing of the queue is left.
+    /// Notes the end of the last request, waiting or in flight.
     pub(super) fn drained(&mut self, now: Time, config: &Config) {
         if self.next_start_pending {
             self.set_next_start(now, config);
         }
     }
 
-    /// Not of the interactive: what an application reads while it starts says
+    /// Sets `next_start`, but not for interactive queues: the reads of a starting application say
     /// nothing of its pace.
     fn set_next_start(&mut self, now: Time, config: &Config) {
         if self.favour != Some(Favour::Interactive) {
@@ -212,14 +206,14 @@ impl Raising {
         }
     }
 
-    /// The queue has requests again.
+    /// Notes the first request after a time without requests.
     pub(super) fn backlogged(&mut self, now: Time) {
         self.backlogged_since = now;
         self.backlogged_sectors = 0;
         self.next_start_pending = false;
     }
 
-    /// The queue has had so many sectors.
+    /// Counts sectors of service.
     pub(super) fn served(&mut self, sectors: u64) {
         self.backlogged_sectors += sectors;
         if self.is_raised() {
@@ -227,7 +221,7 @@ impl Raising {
         }
     }
 
-    /// Ends or changes the favour if it is time: `bfq_update_wr_data`.
+    /// Ends or changes the favour if the time has come: `bfq_update_wr_data`.
     pub(super) fn review(&mut self, now: Time, in_large_burst: bool, longest: Duration) {
         let Some(favour) = self.favour else { return };
         if in_large_burst {
@@ -246,14 +240,14 @@ impl Raising {
         }
     }
 
-    /// The favour ends.
+    /// Ends the favour.
     pub(super) fn end(&mut self, now: Time) {
         self.favour = None;
         self.since = now;
     }
 }
 
-/// Queues that came to be shortly after each other.
+/// Queues that appeared shortly after each other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Burst {
     queues: Vec<u32>,
@@ -262,13 +256,13 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// Whether a new queue may belong to a burst: a burst begins while nobody
-    /// else is active.
+    /// True if a new queue may belong to a burst. A burst begins only while no other queue is
+    /// active.
     pub(super) fn concerns(&self, active: u32) -> bool {
         !self.queues.is_empty() || self.large || active == 0
     }
 
-    /// A new queue. The queues that are now known to be part of a large burst
+    /// Adds a new queue. Returns the queues that are now known to be part of a large burst
     /// (`bfq_handle_burst`, `bfq_add_to_burst`).
     pub(super) fn join(&mut self, now: Time, queue: u32, active: u32) -> Vec<u32> {
         let continues = now <= self.latest + BURST_INTERVAL;
@@ -292,7 +286,7 @@ impl Burst {
         std::mem::take(&mut self.queues)
     }
 
-    /// The queue has been idle for so long that it has nothing to do with it.
+    /// Removes a queue after a long idle time. The queue no longer belongs to the burst.
     pub(super) fn leave(&mut self, queue: u32) {
         self.queues.retain(|&other| other != queue);
     }
@@ -338,7 +332,7 @@ mod tests {
         assert!(found[..7].iter().all(Vec::is_empty));
         assert_eq!(found[7], [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(found[8..], [[8], [9]]);
-        // After a pause, another may begin.
+        // After a pause another burst may begin.
         assert!(burst.join(at(3000), 10, 5).is_empty());
         assert!(!burst.concerns(5));
     }
@@ -392,10 +386,10 @@ mod tests {
             "not known before nothing is in flight"
         );
         raising.drained(at(1030), &config());
-        // 3500 sectors at 7000 a second, from 1 s on.
+        // 3500 sectors at 7000 a second take until 1.5 s, counted from 1 s.
         assert!(!raising.is_paced(at(1500)));
         assert!(raising.is_paced(at(1501)));
-        // With few sectors, the idle slice and a little.
+        // With few sectors, the idle slice and a short pause decide.
         raising.backlogged(at(2000));
         raising.turn_ends(at(2010), true, false, &config());
         assert!(!raising.is_paced(at(2022)));

@@ -1,20 +1,17 @@
-//! How fast the device is at its best, estimated from what was dispatched in
-//! about a second: what a full budget is, and how long a starting application
-//! is favoured, follow from it.
+//! The peak rate of the device, estimated from the dispatches of about a second. The size of a full
+//! budget and the time for which a starting application is favoured follow from this rate.
 
 use fullstroke_units::{Duration, Time};
 
-/// Rates are in sectors a microsecond, shifted left by so many bits:
-/// `BFQ_RATE_SHIFT`.
+/// Number of fraction bits of a rate in sectors a microsecond: `BFQ_RATE_SHIFT`.
 const SHIFT: u32 = 16;
-/// A rotating device is taken to be about so fast, 109 MB/s, before it is
-/// measured, less a third; and on one of this speed the largest application that
-/// BFQ's authors tried takes so long to start (`ref_rate` and `ref_wr_duration`
-/// of rotating devices).
+/// Reference rate of a rotating device, about 109 MB/s. The estimate starts at two thirds of it. On
+/// a device of this rate, the largest application that BFQ's authors tried takes
+/// `REFERENCE_RAISING` to start (`ref_rate` and `ref_wr_duration` of rotating devices).
 const REFERENCE: u64 = 14_000;
 const REFERENCE_RAISING: Duration = Duration::from_secs(7);
-/// Bounds of what the estimate makes of that (`bfq_wr_duration`): a wrong one must
-/// do no lasting harm.
+/// Limits of the raising time that follows from the estimate (`bfq_wr_duration`), because a wrong
+/// estimate must do no lasting harm.
 const RAISING_MIN: Duration = Duration::from_secs(3);
 const RAISING_MAX: Duration = Duration::from_secs(25);
 
@@ -22,26 +19,25 @@ const RAISING_MAX: Duration = Duration::from_secs(25);
 const SAMPLES_MIN: u32 = 32;
 const SPAN_MIN: Duration = Duration::from_millis(300);
 const SPAN: Duration = Duration::from_secs(1);
-/// A device that was idle for so long was not at its best
+/// Idle time after which the observation ends, because the device was not at its peak
 /// (`bfq_update_peak_rate`).
 const PAUSE: Duration = Duration::from_millis(100);
-/// The fastest rate that is believed, 20 sectors a microsecond: more comes from a
-/// cache (`bfq_update_rate_reset`).
+/// Largest rate that is believed, 20 sectors a microsecond. A higher rate comes from a cache
+/// (`bfq_update_rate_reset`).
 const RATE_MAX: u64 = 20 << SHIFT;
-/// Below a 1024th of a sector a microsecond a request was certainly slow
+/// Rate below which a request was certainly slow: 1/1024 of a sector a microsecond
 /// (`bfq_completed_request`).
 const RATE_SLOW: u64 = 1 << (SHIFT - 10);
 
-/// Two requests that are not further apart in time may be one stream:
-/// `BFQ_MIN_TT`.
+/// Largest time between two requests of one stream: `BFQ_MIN_TT`.
 pub(super) const IMMEDIATE: Duration = Duration::from_millis(2);
 
-/// The estimate, and the dispatches from which the next one comes.
+/// The estimate, and the dispatches for the next estimate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeakRate {
     rate: u64,
     samples: u32,
-    /// Of these, those that began near the end of the one before, without pause.
+    /// Number of samples that began near the end of the one before, without a pause.
     sequential: u32,
     sectors: u64,
     largest: u64,
@@ -50,15 +46,15 @@ pub(super) struct PeakRate {
     span: Duration,
 }
 
-/// What is dispatched.
+/// A dispatched request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dispatch {
     pub(super) sectors: u64,
-    /// Whether it is far from the last one.
+    /// True if the request is far from the last one.
     pub(super) far: bool,
-    /// Requests that the device has without it.
+    /// Number of other requests in flight.
     pub(super) in_driver: u32,
-    /// When it last completed one.
+    /// Time of the device's last completion.
     pub(super) last_completion: Time,
 }
 
@@ -78,18 +74,18 @@ impl Default for PeakRate {
 }
 
 impl PeakRate {
-    /// Sectors that the device moves in `time` at its best.
+    /// Returns the sectors of `time` at the peak rate.
     pub(super) fn sectors_in(&self, time: Duration) -> u64 {
         (self.rate * (time.as_nanos() / 1000)) >> SHIFT
     }
 
-    /// How long an interactive process is favoured.
+    /// Returns the duration of an interactive favour.
     pub(super) fn raising(&self) -> Duration {
         let duration = REFERENCE_RAISING * REFERENCE / self.rate;
         duration.clamp(RAISING_MIN, RAISING_MAX)
     }
 
-    /// A request goes to the device. Whether there is a new estimate.
+    /// Records a dispatch. Returns true if there is a new estimate.
     pub(super) fn dispatched(&mut self, now: Time, dispatch: &Dispatch) -> bool {
         let mut complete = false;
         if self.samples == 0 {
@@ -108,8 +104,8 @@ impl PeakRate {
         complete
     }
 
-    /// A request has completed, so long after the one before. If that was slow
-    /// the observation ends. Whether there is a new estimate.
+    /// Records a completion; `since_last` is the time since the completion before. A slow request
+    /// ends the observation. Returns true if there is a new estimate.
     pub(super) fn completed(&mut self, since_last: Duration, last_completion: Time) -> bool {
         let micros = since_last.as_nanos() / 1000;
         let slow = since_last > IMMEDIATE && (self.largest << SHIFT) / micros < RATE_SLOW;
@@ -146,7 +142,8 @@ impl PeakRate {
         let immediate = in_driver > 0 || now.since(last_completion) < IMMEDIATE;
         self.sequential += u32::from(immediate && !far);
         self.sectors += sectors;
-        // What was large long ago does not matter any more.
+        // The largest request is forgotten after a while, because an old one says nothing of the
+        // present.
         let forgets = self.samples.is_multiple_of(32);
         self.largest = if forgets {
             sectors
@@ -156,9 +153,9 @@ impl PeakRate {
         self.span = now.since(self.first);
     }
 
-    /// Makes an estimate of what was seen, if that is enough and is to be
-    /// believed: the more sequential and the longer it was, the more it counts
-    /// (`bfq_update_rate_reset`, a low-pass filter).
+    /// Makes a new estimate from the observation, if it was long enough and is credible. Longer and
+    /// more sequential observations have a larger weight (`bfq_update_rate_reset`, a low-pass
+    /// filter).
     fn conclude(&mut self, last_completion: Time) -> bool {
         if self.samples < SAMPLES_MIN || self.span < SPAN_MIN {
             return false;
@@ -181,7 +178,7 @@ impl PeakRate {
 mod tests {
     use super::*;
 
-    /// Requests of so many sectors, one in so many microseconds, for ten seconds.
+    /// Measures ten seconds of requests: one of `sectors` in every `micros`.
     fn measured(sectors: u64, micros: u64, far: bool) -> PeakRate {
         let mut rate = PeakRate::default();
         let mut now = Time::ZERO;
@@ -203,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_measured_and_scattered_requests_are_not_mistaken_for_the_peak() {
-        // 256 sectors in 1.28 ms are 0.2 a microsecond, 25 000 in 125 ms.
+        // 256 sectors in 1.28 ms are 0.2 sectors a microsecond, or 25 000 sectors in 125 ms.
         let stream = measured(256, 1280, false).sectors_in(Duration::from_millis(125));
         assert!((24_500..25_200).contains(&stream), "{stream}");
         let before = PeakRate::default().sectors_in(Duration::from_millis(125));

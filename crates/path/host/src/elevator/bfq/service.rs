@@ -1,22 +1,21 @@
-//! B-WF2Q+: which queue is served next, so that over time each gets sectors in
-//! proportion to its weight (Valente & Avanzini, "Evolution of the BFQ storage
-//! I/O scheduler", 2015; Bennett & Zhang, "Hierarchical packet fair queueing
-//! algorithms", 1997).
+//! B-WF2Q+: the order of the queues. Over time each queue gets sectors in proportion to its weight
+//! (Valente & Avanzini, "Evolution of the BFQ storage I/O scheduler", 2015; Bennett & Zhang,
+//! "Hierarchical packet fair queueing algorithms", 1997).
 //!
-//! Virtual time passes with the sectors served, the more slowly the more weight
-//! there is. A queue that wants service starts at some virtual time, and should
-//! have consumed its budget at another, its finish. Of those whose start has
-//! come the one that finishes first is next.
+//! Virtual time passes with the sectors served, and passes more slowly with a larger sum of
+//! weights. An active queue has a virtual start and a virtual finish. At the finish the queue
+//! should have used its budget. Among the queues whose start has come, the queue with the earliest
+//! finish goes next.
 
 use super::super::forest::{Forest, Tree};
 use fullstroke_contract::PriorityClass;
 use fullstroke_units::{Duration, Time};
 
-/// Virtual time is in sectors a unit of weight, shifted left by so many bits:
-/// `WFQ_SERVICE_SHIFT` of `block/bfq-wf2q.c`.
+/// Number of fraction bits of virtual time in sectors per weight: `WFQ_SERVICE_SHIFT` of
+/// `block/bfq-wf2q.c`.
 const SHIFT: u32 = 22;
 
-/// The idle class is served even beside others if it was not for so long:
+/// Time without service after which the idle class is served even beside others:
 /// `BFQ_CL_IDLE_TIMEOUT` of `block/bfq-iosched.h`.
 const IDLE_CLASS_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -24,23 +23,23 @@ fn virtual_time(sectors: u64, weight: u64) -> u64 {
     (sectors << SHIFT) / weight
 }
 
-/// Where a queue stands.
+/// State of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
-    /// It is forgotten: its finish has passed.
+    /// The queue is forgotten, because its finish has passed.
     #[default]
     Away,
-    /// It wants nothing, but its finish is still to come: its weight counts.
+    /// The queue wants no service, but its finish is still to come. The weight counts.
     Idle,
-    /// Its start is still to come.
+    /// The start of the queue is still to come.
     Early,
-    /// Its start has come.
+    /// The start of the queue has come.
     Eligible,
-    /// It is being served.
+    /// The queue has the turn.
     Serving,
 }
 
-/// What B-WF2Q+ knows of a queue.
+/// The record of a queue in B-WF2Q+.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entity {
     class: PriorityClass,
@@ -48,14 +47,14 @@ pub(super) struct Entity {
     start: u64,
     finish: u64,
     place: Place,
-    /// Sectors that it may have in its turn.
+    /// Budget of a turn in sectors.
     pub(super) budget: u64,
-    /// Sectors that it has had.
+    /// Sectors of service in the turn.
     pub(super) service: u64,
 }
 
 impl Entity {
-    /// Sectors that it may still have.
+    /// Returns the rest of the budget in sectors.
     pub(super) fn left(&self) -> u64 {
         self.budget.saturating_sub(self.service)
     }
@@ -65,12 +64,12 @@ impl Entity {
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
     now: u64,
-    /// The weights of all that are not away.
+    /// Sum of the weights of all queues, except for those away.
     weights: u64,
-    /// By finish.
+    /// Sorted by finish.
     eligible: Tree,
     idle: Tree,
-    /// By start.
+    /// Sorted by start.
     early: Tree,
 }
 
@@ -93,7 +92,7 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// A further queue. Its number is that of queues before.
+    /// Adds a queue. Its number is the number of queues before.
     pub(super) fn push(&mut self, class: PriorityClass, weight: u32, budget: u64) {
         let place = Place::Away;
         self.entities.push(Entity {
@@ -107,7 +106,7 @@ impl Service {
         });
     }
 
-    /// The queue that is being served.
+    /// Returns the serving queue.
     pub(super) fn serving(&self) -> Option<u32> {
         self.serving
     }
@@ -120,7 +119,7 @@ impl Service {
         &mut self.entities[queue as usize]
     }
 
-    /// The weight applies from now on; times that are set remain.
+    /// Sets the weight from now on. Existing virtual times stay.
     pub(super) fn set_weight(&mut self, queue: u32, weight: u32) {
         let entity = &mut self.entities[queue as usize];
         if entity.place != Place::Away {
@@ -130,10 +129,9 @@ impl Service {
         entity.weight = weight;
     }
 
-    /// A queue that wanted nothing wants service. If it `recovers`, by this
-    /// factor the less the heavier, it is treated as if it had wanted it all
-    /// the time since its last turn (`bfq_update_fin_time_enqueue` of
-    /// `block/bfq-wf2q.c`).
+    /// Starts service for an idle queue. With `recovers`, the queue is treated as if it had wanted
+    /// service since its last turn (`bfq_update_fin_time_enqueue` of `block/bfq-wf2q.c`). The value
+    /// of `recovers` is the factor of the favour: a larger factor means an earlier start.
     pub(super) fn activate(&mut self, queue: u32, recovers: Option<u32>) {
         let Entity {
             class: index,
@@ -160,7 +158,7 @@ impl Service {
         self.enqueue(queue, recovers);
     }
 
-    /// The turn of the queue that is being served ends, and it wants more.
+    /// Ends the turn of the serving queue. The queue wants more service.
     pub(super) fn requeue(&mut self, queue: u32) {
         self.end_turn(queue);
         let entity = &mut self.entities[queue as usize];
@@ -168,13 +166,13 @@ impl Service {
         self.enqueue(queue, None);
     }
 
-    /// The budget of a queue that waits has changed.
+    /// Sorts a waiting queue after a change of its budget.
     pub(super) fn reposition(&mut self, queue: u32) {
         self.dequeue(queue);
         self.enqueue(queue, None);
     }
 
-    /// The queue, served or waiting, wants nothing any more.
+    /// Ends the service of a queue, serving or waiting.
     pub(super) fn deactivate(&mut self, queue: u32) {
         match self.serving == Some(queue) {
             true => self.end_turn(queue),
@@ -191,7 +189,7 @@ impl Service {
         }
     }
 
-    /// The queue has had so many sectors.
+    /// Counts sectors of service.
     pub(super) fn serve(&mut self, queue: u32, sectors: u64) {
         let entity = &mut self.entities[queue as usize];
         entity.service += sectors;
@@ -204,7 +202,7 @@ impl Service {
         self.forget_idle(self.entities[queue as usize].class);
     }
 
-    /// Gives the next queue its turn, if any wants it. None is being served.
+    /// Gives the next queue its turn, if any queue wants service. No queue may have the turn.
     pub(super) fn take_next(&mut self, now: Time) -> Option<u32> {
         assert!(
             self.serving.is_none(),
@@ -222,7 +220,7 @@ impl Service {
         Some(queue)
     }
 
-    /// Queues that want service, class by class, the more entitled first.
+    /// Iterates over the active queues, class by class, in the order of entitlement.
     pub(super) fn candidates(&self) -> impl Iterator<Item = u32> + '_ {
         self.classes.iter().flat_map(|class| {
             self.by_finish
@@ -243,8 +241,8 @@ impl Service {
             .find(|&class| self.classes[class as usize].wants_service())
     }
 
-    /// Sees to it that whose start has come is eligible; if none is, virtual
-    /// time jumps to the first start.
+    /// Makes each queue eligible whose start has come. If no queue is eligible, virtual time jumps
+    /// to the first start.
     fn advance(&mut self, index: PriorityClass) {
         while let Some(queue) = self.by_start.first(&self.classes[index as usize].early) {
             let class = &mut self.classes[index as usize];
@@ -285,8 +283,9 @@ impl Service {
             class.weights
         );
         if let Some(factor) = recovers {
-            // Up to the present at least, lest it have the device to itself
-            // until it has caught up; the raised need not come so far.
+            // The finish moves to the present at least. Otherwise the queue would have the device
+            // for itself until it had caught up. A raised queue moves by a part of the distance
+            // only.
             let missing = class.now.saturating_sub(entity.finish) / u64::from(factor);
             entity.start += missing;
             entity.finish += missing;
@@ -315,7 +314,7 @@ impl Service {
         }
     }
 
-    /// Forgets those whose finish has passed.
+    /// Forgets the idle queues whose finish has passed.
     fn forget_idle(&mut self, index: PriorityClass) {
         let class = &mut self.classes[index as usize];
         while let Some(queue) = self.by_finish.first(&class.idle) {
@@ -335,7 +334,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Best-effort queues of these weights, all of which want service.
+    /// Returns active best-effort queues of these weights.
     fn backlogged(weights: &[u32], budget: u64) -> Service {
         let mut service = Service::default();
         for (queue, &weight) in (0..).zip(weights) {
@@ -355,7 +354,7 @@ mod tests {
             let mut received = vec![0u64; weights.len()];
             for turn in 0..2000 {
                 let queue = service.take_next(Time::ZERO).unwrap();
-                // Some do not use up their budgets, but want more at once.
+                // Some turns do not use up their budgets, but the queue wants more at once.
                 let sectors = budgets[turn % budgets.len()];
                 service.serve(queue, sectors);
                 received[queue as usize] += sectors;
@@ -366,8 +365,8 @@ mod tests {
             let weight: u32 = weights.iter().sum();
             for (&received, &share) in received.iter().zip(&weights) {
                 let ideal = total as f64 * f64::from(share) / f64::from(weight);
-                // WF2Q+ is off by a budget at most, either way; one more for
-                // budgets that are not used up.
+                // WF2Q+ deviates by at most one budget, either way. Add one more for budgets that
+                // are not used up.
                 prop_assert!((received as f64 - ideal).abs() <= 2.0 * 5000.0, "{received} of {ideal}");
             }
         }
@@ -412,7 +411,7 @@ mod tests {
     fn who_returns_late_starts_in_the_present_and_who_recovers_where_it_left() {
         for (recovers, first) in [(None, 1), (Some(1), 0)] {
             let mut service = backlogged(&[10, 10], 1000);
-            // The first has a little and leaves; the other has many turns.
+            // The first queue has few sectors and leaves. The other queue has many turns.
             assert_eq!(service.take_next(Time::ZERO), Some(0));
             service.serve(0, 8);
             service.deactivate(0);

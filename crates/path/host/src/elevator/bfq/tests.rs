@@ -1,4 +1,4 @@
-//! All of it together, in virtual time.
+//! Tests of the whole elevator, in virtual time.
 
 #![allow(
     clippy::too_many_lines,
@@ -16,8 +16,7 @@ use fullstroke_units::{Duration, Lbn, Sectors, Time};
 
 const SECOND: Time = Time::from_nanos(1_000_000_000);
 
-/// Reads or writes on and on, in long requests with small gaps, several at a
-/// time.
+/// Reads or writes without end, in long requests with small gaps, several at a time.
 fn stream(process: u32) -> Process {
     Process {
         process,
@@ -48,8 +47,7 @@ fn writing(process: Process) -> Process {
     }
 }
 
-/// Somebody who comes when the others, themselves favoured at first, have been
-/// at it for four seconds.
+/// Delays a process by four seconds. By then the other processes have lost their initial favour.
 fn latecomer(process: Process) -> Process {
     Process {
         process: 9,
@@ -58,7 +56,7 @@ fn latecomer(process: Process) -> Process {
     }
 }
 
-/// Plays something: a little, and then a pause.
+/// A media player: a little data, and then a pause.
 fn player() -> Process {
     let think = Duration::from_millis(100);
     latecomer(Process {
@@ -88,12 +86,12 @@ fn run_until(end: Time, keys: &str, queue_depth: u32, processes: &[Process]) -> 
     .run(end)
 }
 
-/// What is sent in ten seconds, one request at a time.
+/// Returns the dispatches of ten seconds, one at a time.
 fn sent(keys: &str, processes: &[Process]) -> Vec<Sent> {
     run_until(Time::from_nanos(10_000_000_000), keys, 1, processes).sent
 }
 
-/// Sectors sent for a process.
+/// Returns the number of sectors dispatched for a process.
 fn sectors(sent: &[Sent], process: u32) -> f64 {
     sent.iter()
         .filter(|sent| sent.process == process)
@@ -101,7 +99,7 @@ fn sectors(sent: &[Sent], process: u32) -> f64 {
         .sum()
 }
 
-/// Requests that follow each other from the same process, on average.
+/// Returns the mean number of successive requests of one process.
 fn run_length(sent: &[Sent]) -> f64 {
     sent.len() as f64
         / sent
@@ -109,7 +107,7 @@ fn run_length(sent: &[Sent]) -> f64 {
             .count() as f64
 }
 
-/// When the last request of a process that has so many is done.
+/// Returns the completion time of the last request of a process with a limited number of requests.
 fn done_at(keys: &str, process: u32, processes: &[Process]) -> Duration {
     let ran = run_until(Time::from_nanos(60_000_000_000), keys, 1, processes);
     ran.done
@@ -286,7 +284,8 @@ fn nobody_waits_for_processes_that_think_long() {
     };
     let processes = [thinking(stream(1)), thinking(stream(2))];
     let sent = sent(r#"{ "low_latency": false }"#, &processes);
-    // Their requests come every 33 ms; in between the other's are served.
+    // The requests of a process come every 33 ms. In between, requests of the other process are
+    // served.
     let requests = sent.iter().filter(|sent| sent.at > SECOND).count() as f64;
     assert!(requests / 9.0 > 55.0, "{} a second", requests / 9.0);
 }
@@ -326,7 +325,7 @@ fn who_starts_something_is_favoured() {
     let processes = [stream(1), stream(2), stream(3), start];
     let favoured = done_at("{}", 9, &processes);
     let equal = done_at(r#"{ "low_latency": false }"#, 9, &processes);
-    // Two hundred requests of 5 ms; among four, four times as long.
+    // Two hundred requests of 5 ms. With equal shares of four processes, four times as long.
     assert!(favoured < Duration::from_millis(5500), "{favoured}");
     assert!(equal > Duration::from_millis(7500), "{equal}");
 }
@@ -343,7 +342,7 @@ fn the_favour_of_those_who_go_on_ends() {
             .collect();
         sectors(&part, 9) / (sectors(&part, 1) + sectors(&part, 9))
     };
-    // 120 000 sectors are 0.7 s alone.
+    // 120 000 sectors take 0.7 s for a process alone.
     let (first, later) = (between(41, 46), between(60, 100));
     assert!(first > 0.9, "{first}");
     assert!((0.4..0.6).contains(&later), "{later}");
@@ -358,7 +357,7 @@ fn who_paces_itself_is_favoured() {
         9,
         &processes,
     );
-    // Twenty-five rounds, 2.5 s of pauses.
+    // Twenty-five rounds, with 2.5 s of pauses.
     let pauses = Duration::from_millis(6500);
     assert!(
         (favoured - pauses) * 4 < equal - pauses,
@@ -411,7 +410,7 @@ fn the_idle_class_is_not_shut_out() {
         .iter()
         .filter(|sent| sent.process == 2)
         .count();
-    // A request in 200 ms and a turn.
+    // One request in each 200 ms plus a turn.
     assert!((20..60).contains(&requests), "{requests}");
 }
 
@@ -427,7 +426,8 @@ fn budgets_bound_turns() {
 
 #[test]
 fn an_old_request_goes_before_the_nearest_once_a_turn() {
-    // One request; while that is served, one behind it, and then many onwards.
+    // First one request. During its service one request arrives behind it, and then many ahead of
+    // it.
     let at_once = |begins| Process {
         begins: Time::from_nanos(begins),
         count: 1,
@@ -459,7 +459,7 @@ fn an_old_request_goes_before_the_nearest_once_a_turn() {
     assert!(late > Duration::from_millis(140), "{late}");
 }
 
-/// A hundred sectors a member in turn, two members.
+/// Two members, with a hundred sectors of each in turn.
 struct TwoMembers;
 
 impl Stripes for TwoMembers {
@@ -473,8 +473,8 @@ impl Stripes for TwoMembers {
 
 #[test]
 fn waiting_for_one_member_does_not_hold_the_others_up() {
-    // A process of some weight that stays on member 0 and pauses shortly, and one
-    // on member 1.
+    // One process with weight stays on member 0 and makes short pauses. Another process uses member
+    // 1.
     let pausing = Process {
         level: 0,
         sectors: 8,
@@ -537,7 +537,7 @@ fn pauses_of_those_who_think_long_are_filled_by_others() {
         .sent;
         [1, 2].map(|process| sent.iter().filter(|sent| sent.process == process).count())
     };
-    // A drive without a queue is left idle; one that has one is not.
+    // A drive without a queue is left idle. A drive with a queue is not.
     let (without, with) = (requests(1), requests(8));
     assert!(
         with[0] * 10 > without[0] * 8,
@@ -576,7 +576,8 @@ fn contradictory_values_are_refused() {
 
 #[test]
 fn what_is_waited_for_in_vain_is_not_waited_for_long() {
-    // The only request of the first; the second is served 8 ms later at most.
+    // The only request of the first process. The request of the second is served at most 8 ms
+    // later.
     let first = Process {
         count: 1,
         ..stream(1)

@@ -1,5 +1,4 @@
-//! Turns: who has the device, until when, what that is counted as, and what the
-//! next budget is.
+//! Turns: start, end, charge, and the next budget.
 
 use super::Bfq;
 use super::injection::Injection;
@@ -9,31 +8,30 @@ use crate::block::Requests;
 use fullstroke_contract::PriorityClass;
 use fullstroke_units::{Duration, Time};
 
-/// Why a turn ends.
+/// Reason for the end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// The device was left idle for long enough.
     TooIdle,
-    /// It took too long.
+    /// The turn took too long.
     TimedOut,
     /// The budget does not suffice for the next request.
     Exhausted,
-    /// There are no requests, and none is waited for.
+    /// The queue has no requests, and the device does not wait for one.
     NothingMore,
     /// Another queue is more urgent.
     Preempted,
 }
 
-/// A turn shorter than this says nothing of a queue's speed
-/// (`bfq_bfqq_is_slow`)...
+/// A shorter turn says nothing of a queue's speed (`bfq_bfqq_is_slow`), and is charged as one seek.
 const SHORT: Duration = Duration::from_millis(1);
-/// ...and is counted as one seek: as `bfq_slice_idle` in its default.
+/// Charge of a seek, as long as `bfq_slice_idle` by default.
 const SEEK: Duration = Duration::from_millis(8);
-/// A turn longer than this says how fast the queue is.
+/// A longer turn tells the speed of the queue.
 const TELLING: Duration = Duration::from_millis(20);
 
 impl Bfq {
-    /// Ends the turn of a queue that has been waited for in vain.
+    /// Ends the turn of a queue whose wait was in vain.
     pub(super) fn tick(&mut self, now: Time, requests: &Requests) {
         let Some(queue) = self.service.serving().filter(|_| self.idle_until <= now) else {
             return;
@@ -44,11 +42,11 @@ impl Bfq {
         } else {
             End::TooIdle
         };
-        // The time it was waited for is not counted.
+        // The charge leaves out the time of the wait.
         self.end_turn(at, self.idle_since, end, requests);
     }
 
-    /// The queue of the next request; `None` if one that has none is waited for.
+    /// Returns the queue of the next request; `None` during a wait for a queue without requests.
     pub(super) fn select(&mut self, now: Time, requests: &Requests) -> Option<u32> {
         if let Some(queue) = self.service.serving()
             && self.may_time_out(now, queue)
@@ -77,8 +75,8 @@ impl Bfq {
         }
     }
 
-    /// Whether the turn has lasted too long. One that is waited for may finish,
-    /// unless it has made little of its budget (`bfq_may_expire_for_budg_timeout`).
+    /// True if the turn has lasted too long. A turn with a wait may finish, unless it has used
+    /// little of its budget (`bfq_may_expire_for_budg_timeout`).
     fn may_time_out(&self, now: Time, queue: u32) -> bool {
         let entity = self.service.entity(queue);
         let slow = entity.left() >= entity.budget / 3;
@@ -103,20 +101,20 @@ impl Bfq {
             Some(Favour::SoftRealTime) => 1,
             _ => raising.factor(&config),
         };
-        // A turn of a century, raised, ends after every run.
+        // The factor may make the turn longer than any run. The end of the turn is capped then.
         *turn_ends = now.capped_add(timeout.saturating_mul(u64::from(longer)));
         self.turn_began = now;
         Some(queue)
     }
 
-    /// The queue has had so many sectors.
+    /// Charges a queue for `sectors`.
     pub(super) fn served(&mut self, queue: u32, sectors: u64) {
         self.queue_mut(queue).raising.served(sectors);
         self.service.serve(queue, sectors);
     }
 
-    /// After a request of the queue whose turn it is: whether it is still
-    /// favoured; and the idle class has one request at a time beside others.
+    /// Reviews the turn after a request: updates the favour of the queue, and limits the idle class
+    /// to one request at a time beside other queues.
     pub(super) fn review_turn(&mut self, now: Time, queue: u32, requests: &Requests) {
         let longest = self.raising_time();
         let Queue {
@@ -133,8 +131,8 @@ impl Bfq {
         }
     }
 
-    /// Ends the turn that is under way. `worked_until` is when the queue had
-    /// something to do last (`bfq_bfqq_expire`).
+    /// Ends the present turn. `worked_until` is the last time at which the queue had work
+    /// (`bfq_bfqq_expire`).
     pub(super) fn end_turn(
         &mut self,
         now: Time,
@@ -175,9 +173,9 @@ impl Bfq {
         }
     }
 
-    /// Who was slow is charged for the time it took, as if the device had been
-    /// at its best: so the slow share time, and the fast sectors. (The kernel
-    /// leaves out who took the whole of `timeout_sync`, and so the slowest.)
+    /// Charges a slow queue for its time, as if the device had worked at its peak rate. So slow
+    /// queues share time, and fast queues share sectors. (The kernel does not charge a queue for a
+    /// whole `timeout_sync`, and so not the slowest queues.)
     fn charge_time(&mut self, worked_until: Time, queue: u32, end: End) {
         let (held, entity) = (self.queue(queue), self.service.entity(queue));
         let (slow, time) = self.speed(worked_until, queue);
@@ -199,7 +197,7 @@ impl Bfq {
         self.served(queue, missing);
     }
 
-    /// Whether the queue was slow in this turn, and how long that took.
+    /// Returns true if the queue was slow in this turn, and the time of the turn.
     fn speed(&self, worked_until: Time, queue: u32) -> (bool, Duration) {
         let held = self.queue(queue);
         let time = worked_until.since(self.turn_began);
@@ -217,8 +215,8 @@ impl Bfq {
         (slow, time)
     }
 
-    /// The next budget: more for who could have used more, less for who did not
-    /// use it. The favoured have small ones, to be back soon
+    /// Sets the next budget. The budget grows if the queue could have used more, and shrinks if it
+    /// did not use all. Favoured queues get small budgets, so that their next turn comes soon
     /// (`__bfq_bfqq_recalc_budget`).
     fn adapt_budget(&mut self, queue: u32, end: End, requests: &Requests) {
         let (held, min, max) = (self.queue(queue), self.budget_min(), self.budget_max);
@@ -250,16 +248,18 @@ impl Bfq {
         }
     }
 
-    /// The device has been measured anew.
+    /// Sets the largest budget after a new measurement of the device.
     pub(super) fn retune(&mut self) {
         if self.config.max_budget == 0 {
             self.budget_max = self.rate.sectors_in(self.config.timeout_sync).max(1);
         }
     }
 
-    /// The request in `slot` has completed.
+    /// Finishes the completed request in `slot`.
     pub(super) fn finish(&mut self, now: Time, slot: u32, requests: &Requests) {
         let queue = self.holders[slot as usize];
+        // The next two calls come before the decrement of `in_driver`: both count the completed
+        // request as in flight.
         self.conclude(now, queue, slot);
         self.sample_queueing();
         assert!(
@@ -290,7 +290,7 @@ impl Bfq {
         }
     }
 
-    /// After a completion of the queue whose turn it is.
+    /// Continues or ends the turn after a completion of the serving queue.
     fn go_on_or_end(&mut self, now: Time, queue: u32, requests: &Requests) {
         let held = self.queue(queue);
         let (empty, drained) = (held.sorted.is_empty(), held.dispatched == 0);

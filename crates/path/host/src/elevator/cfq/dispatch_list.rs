@@ -1,23 +1,23 @@
-//! What a round has chosen, on its way to the device: sorted onwards from where
-//! the device is, and out of reach of merges and slices (`elv_dispatch_sort` of
-//! `block/elevator.c`, Linux 2.6.24, which does not sort a read past a write).
+//! The requests of a round on their way to the device. The list is sorted upwards from the position
+//! of the device. Merges and slices do not change the list. Reads and writes keep their order, as
+//! in `elv_dispatch_sort` of `block/elevator.c`, Linux 2.6.24.
 
 use super::super::forest::{Forest, Tree};
 use std::collections::VecDeque;
 
-/// Requests of one direction, chosen one after the other.
+/// Requests of one direction, chosen in succession.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     writes: bool,
     sorted: Tree,
 }
 
-/// A list that is filled when it is empty, and then emptied.
+/// A list: filled when empty, and then dispatched completely.
 #[derive(Debug, Default)]
 pub(super) struct DispatchList {
     runs: VecDeque<Run>,
     forest: Forest,
-    /// Where the device is when the list is filled.
+    /// Position of the device at the time of filling.
     origin: u64,
 }
 
@@ -26,7 +26,7 @@ impl DispatchList {
         self.runs.is_empty()
     }
 
-    /// The list, which is empty, is filled now; the device is at `origin`.
+    /// Begins to fill the empty list. The device is at `origin`.
     pub(super) fn begin(&mut self, origin: u64) {
         assert!(
             self.runs.is_empty(),
@@ -35,9 +35,8 @@ impl DispatchList {
         self.origin = origin;
     }
 
-    /// Adds a request: among the others of its direction, if those were chosen
-    /// last, by distance onwards from the origin; what lies before that comes
-    /// after the rest.
+    /// Adds a request to the last run if the run has the same direction, otherwise to a new run. A
+    /// run is sorted upwards from the origin. Addresses below the origin come last.
     pub(super) fn push(&mut self, slot: u32, start: u64, writes: bool) {
         let key = self.key(start);
         if self.runs.back().is_none_or(|run| run.writes != writes) {
@@ -51,7 +50,7 @@ impl DispatchList {
         }
     }
 
-    /// Takes out the next one.
+    /// Removes and returns the next request.
     pub(super) fn pop(&mut self) -> Option<u32> {
         let run = self.runs.front_mut()?;
         let slot = self.forest.first(&run.sorted)?;
@@ -62,7 +61,7 @@ impl DispatchList {
         Some(slot)
     }
 
-    /// Whether a request that begins at `start` is in the list.
+    /// True if the list has a request with this start.
     pub(super) fn holds(&self, start: u64) -> bool {
         let key = self.key(start);
         let found = |run: &Run| self.forest.at_or_after(&run.sorted, key);
@@ -72,7 +71,7 @@ impl DispatchList {
             .any(|slot| self.forest.key(slot) == key)
     }
 
-    /// Addresses below the origin wrap, and so come last.
+    /// Returns the sort key: addresses below the origin wrap, and so come last.
     fn key(&self, start: u64) -> u64 {
         start.wrapping_sub(self.origin)
     }

@@ -1,5 +1,5 @@
-//! The queues: one for the synchronous requests of each process, and seventeen
-//! for the asynchronous ones of all, by class and level.
+//! The queues: one for the synchronous requests of each process, and seventeen for the asynchronous
+//! requests of all processes, by class and level.
 
 use super::super::fifos::{Fifo, Fifos};
 use super::super::forest::{Forest, Tree};
@@ -19,18 +19,18 @@ pub(super) struct Queue {
     pub(super) synchronous: bool,
     pub(super) class: PriorityClass,
     pub(super) level: u8,
-    /// Its waiting requests by address.
+    /// Waiting requests by address.
     pub(super) sorted: Tree,
-    /// Its waiting requests in order of arrival.
+    /// Waiting requests in order of arrival.
     pub(super) arrived: Fifo,
-    /// Its requests on their way to the device, and with it.
+    /// Number of requests in the dispatch list and in flight.
     pub(super) in_flight: u32,
-    /// Whether its slices wait for its next request.
+    /// True if the slices of the queue wait for the next request.
     pub(super) idles: bool,
-    /// What its last slice fell short of its length by when it was taken away, in
-    /// nanoseconds; negative if it was too long.
+    /// Unused time of the last slice when it was taken away, in nanoseconds; negative if the slice
+    /// was too long.
     pub(super) residue_ns: i64,
-    /// Under which class it waits for its turn.
+    /// Class in which the queue waits for its turn.
     ordered: Option<usize>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Queue {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Process {
     pub(super) habits: Habits,
-    /// The queue of its synchronous requests.
+    /// Queue of the synchronous requests.
     queue: Option<u32>,
 }
 
@@ -49,10 +49,10 @@ pub(super) struct Queues {
     pub(super) processes: Vec<Process>,
     by_id: BTreeMap<u32, u32>,
     asynchronous: [Option<u32>; 2 * LEVELS + 1],
-    /// Requests by address, one tree a queue.
+    /// Requests by address, one tree for each queue.
     pub(super) sorted: Forest,
     links: Fifos,
-    /// Queues in which requests wait, by class, in the order of their turns.
+    /// Queues with waiting requests, by class, in the order of their turns.
     turns: [Tree; 3],
     order: Forest,
     busy: u32,
@@ -76,9 +76,8 @@ impl Queue {
         self.arrived.is_empty()
     }
 
-    /// The priority of its next requests (`cfq_init_prio_data` of
-    /// `block/cfq-iosched.c`, Linux 2.6.24). There are no levels in the idle class,
-    /// and nobody is kept waiting for it.
+    /// Sets the priority for the next requests (`cfq_init_prio_data` of `block/cfq-iosched.c`,
+    /// Linux 2.6.24). The idle class has no levels, and no slice waits for its requests.
     fn set_priority(&mut self, class: PriorityClass, level: u8) {
         let becomes_idle = class == PriorityClass::Idle && self.class != class;
         self.idles &= !becomes_idle;
@@ -92,7 +91,7 @@ impl Queue {
 }
 
 impl Queues {
-    /// The index of the process called `id`.
+    /// Returns the index of the process called `id`.
     pub(super) fn process(&mut self, now: Time, id: u32) -> u32 {
         *self.by_id.entry(id).or_insert_with(|| {
             let mut habits = Habits::default();
@@ -105,8 +104,8 @@ impl Queues {
         })
     }
 
-    /// The queue for a request of `process`: `cfq_get_queue`. Asynchronous ones
-    /// share queues, for it is the kernel's writeback that sends them.
+    /// Returns the queue for a request of `process`: `cfq_get_queue`. Asynchronous requests share
+    /// queues, because the kernel's write-back sends them.
     pub(super) fn queue(&mut self, process: u32, request: &Queued) -> u32 {
         let level = usize::from(request.level).min(LEVELS - 1);
         let known = match request.class {
@@ -133,7 +132,7 @@ impl Queues {
         queue
     }
 
-    /// Adds a waiting request; whether it is the only one of its queue.
+    /// Adds a waiting request. Returns true if the queue was empty.
     pub(super) fn insert(&mut self, slot: u32, queue: u32, request: &Queued) -> bool {
         let Queue {
             sorted, arrived, ..
@@ -145,14 +144,14 @@ impl Queues {
         only
     }
 
-    /// Its start has moved.
+    /// Sorts a request whose start has moved.
     pub(super) fn moved(&mut self, slot: u32, queue: u32, request: &Queued) {
         let sorted = &mut self.all[queue as usize].sorted;
         self.sorted.remove(sorted, slot);
         self.sorted.insert(sorted, request.extent.start.0, slot);
     }
 
-    /// Takes a waiting request out. A queue without any has no turn.
+    /// Removes a waiting request. An empty queue loses its turn.
     pub(super) fn remove(&mut self, slot: u32, queue: u32) {
         let Queue {
             sorted, arrived, ..
@@ -171,8 +170,8 @@ impl Queues {
         }
     }
 
-    /// `gone` has become part of `kept`, of the same queue, which takes its
-    /// place in the order of arrival (`cfq_merged_requests`).
+    /// Removes `gone`, which has become part of `kept` in the same queue. `kept` takes the place of
+    /// `gone` in the order of arrival (`cfq_merged_requests`).
     pub(super) fn inherit(&mut self, kept: u32, gone: u32, queue: u32) {
         let Queue {
             sorted, arrived, ..
@@ -182,7 +181,7 @@ impl Queues {
         self.links.replace(arrived, gone, kept);
     }
 
-    /// Queues in which requests wait.
+    /// Returns the number of queues with waiting requests.
     pub(super) fn busy(&self) -> u32 {
         self.busy
     }
@@ -205,13 +204,12 @@ impl Queues {
         }
     }
 
-    /// The queue whose turn it is.
+    /// Returns the queue whose turn it is.
     pub(super) fn first(&self) -> Option<u32> {
         self.turns.iter().find_map(|tree| self.order.first(tree))
     }
 
-    /// The queues of requests that are not of the idle class, in the order of
-    /// their turns.
+    /// Iterates over the queues above the idle class, in the order of turns.
     pub(super) fn in_order(&self) -> impl Iterator<Item = u32> + '_ {
         self.turns[..2]
             .iter()

@@ -1,5 +1,4 @@
-//! Whose turn it is, and for how long, as in `block/cfq-iosched.c` of Linux
-//! 2.6.24.
+//! The slices: their order and their length, as in `block/cfq-iosched.c` of Linux 2.6.24.
 
 use super::Config;
 use super::queues::Queues;
@@ -7,27 +6,26 @@ use crate::Clock;
 use fullstroke_contract::PriorityClass;
 use fullstroke_units::{Duration, Time};
 
-/// How long the device must have had nothing else to do before it serves
-/// requests of the idle class: `CFQ_IDLE_GRACE`.
+/// Idle time of the device before it serves requests of the idle class: `CFQ_IDLE_GRACE`.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// The longest wait for a process that seeks: enough to let it ask at once, so
-/// that it has its share of time (`CFQ_MIN_TT` in `cfq_arm_slice_timer`).
+/// Longest wait for a process with random requests. The process has just enough time to ask at
+/// once, and so gets its share of time (`CFQ_MIN_TT` in `cfq_arm_slice_timer`).
 const SEEKY_IDLE_MAX: Duration = Duration::from_millis(2);
 
-/// The slice that a queue has.
+/// The slice of the serving queue.
 #[derive(Clone, Copy, Debug)]
 struct Slice {
     queue: u32,
-    /// It counts from its first completion on.
+    /// End of the slice; none before its first completion.
     ends: Option<Time>,
-    /// The process of its first request.
+    /// Process of the first request.
     process: Option<u32>,
-    /// Whether the queue's oldest request was looked at.
+    /// True if the expiry of the queue's oldest request was checked.
     begun: bool,
-    /// Whether it waits, or has waited in vain, for its next request.
+    /// True if the slice waits, or has waited in vain, for the next request.
     awaits: bool,
-    /// Until when it waits for that; never if it does not.
+    /// End of this wait; never without a wait.
     idles_until: Time,
 }
 
@@ -37,20 +35,20 @@ impl Slice {
     }
 }
 
-/// The present slice, and the rules by which slices go.
+/// The present slice, and the rules for the order of slices.
 #[derive(Debug)]
 pub(super) struct Slices {
-    /// By kind, asynchronous and synchronous.
+    /// Base length by kind, asynchronous and synchronous.
     lengths: [Duration; 2],
     idle: Duration,
-    /// `GRACE` and `SEEKY_IDLE_MAX`, as `clock` sees them.
+    /// `GRACE` and `SEEKY_IDLE_MAX`, in terms of `clock`.
     grace: Duration,
     seeky_idle_max: Duration,
     clock: Clock,
     slice: Option<Slice>,
-    /// Until when the idle class must wait; never if none does.
+    /// End of the wait of the idle class; never without such a wait.
     grace_ends: Time,
-    /// When the last request of another class completed.
+    /// Time of the last completion of another class.
     busy_until: Time,
 }
 
@@ -68,8 +66,8 @@ impl Slices {
         }
     }
 
-    /// The length of a slice: a fifth more or less with each level
-    /// (`cfq_prio_slice`, `CFQ_SLICE_SCALE`).
+    /// Returns the length of a slice. Each level adds or removes a fifth (`cfq_prio_slice`,
+    /// `CFQ_SLICE_SCALE`).
     fn length(&self, synchronous: bool, level: u8) -> Duration {
         let base = self.lengths[usize::from(synchronous)];
         let step = self.clock.span(self.clock.count(base) / 5);
@@ -80,22 +78,20 @@ impl Slices {
         self.length(queues[queue].synchronous, queues[queue].level)
     }
 
-    /// Gives a queue its next turn: the later, the shorter its slices are and
-    /// the more queues there are (`cfq_slice_offset`). It counts from now, or, if
-    /// its last slice was taken away, from when that should have ended
-    /// (`slice_resid` in `cfq_service_tree_add`).
+    /// Gives a queue its next turn. The shorter its slices and the more queues there are, the later
+    /// the turn (`cfq_slice_offset`). The delay counts from now. If the last slice was taken away,
+    /// the delay counts from its regular end (`slice_resid` in `cfq_service_tree_add`).
     pub(super) fn enqueue(&mut self, now: Time, queue: u32, queues: &mut Queues) {
         let longest = self.length(true, 0).as_nanos() as i64;
         let shorter = longest.saturating_sub(self.length_of(queue, queues).as_nanos() as i64);
         let others = i64::from(queues.busy().saturating_sub(1));
         let residue = std::mem::take(&mut queues[queue].residue_ns);
         let delay = shorter.saturating_mul(others).saturating_add(residue);
-        // 0 is the front.
+        // The key 0 is reserved for the front.
         queues.enqueue(queue, now.as_nanos().saturating_add_signed(delay).max(1));
     }
 
-    /// What was due before `now` happens: `cfq_idle_slice_timer`,
-    /// `cfq_idle_class_timer`.
+    /// Performs the timers due at `now`: `cfq_idle_slice_timer`, `cfq_idle_class_timer`.
     pub(super) fn ring(&mut self, now: Time, queues: &mut Queues) {
         if self.grace_ends <= now {
             self.grace_ends = Time::NEVER;
@@ -117,8 +113,7 @@ impl Slices {
             .min(self.grace_ends)
     }
 
-    /// The queue that may send requests now; none if one is waited for
-    /// (`cfq_select_queue`).
+    /// Returns the queue to serve now; none during a wait (`cfq_select_queue`).
     pub(super) fn select(&mut self, now: Time, queues: &mut Queues) -> Option<u32> {
         if let Some(slice) = self.slice.filter(|slice| !slice.is_used(now)) {
             let queue = &queues[slice.queue];
@@ -157,7 +152,7 @@ impl Slices {
         Some(queue)
     }
 
-    /// Ends the slice. What is left of it is kept if it was `taken`.
+    /// Ends the slice. If the slice was `taken` away, its rest is kept for the next one.
     pub(super) fn end(&mut self, now: Time, taken: bool, queues: &mut Queues) {
         let Some(Slice { queue, ends, .. }) = self.slice.take() else {
             return;
@@ -170,14 +165,14 @@ impl Slices {
         }
     }
 
-    /// Whether this is asked for the first time in the slice.
+    /// True at the first call in a slice.
     pub(super) fn begins(&mut self) -> bool {
         self.slice
             .as_mut()
             .is_some_and(|slice| !std::mem::replace(&mut slice.begun, true))
     }
 
-    /// The slice has something to send.
+    /// Ends the wait, because the slice has a request to send.
     pub(super) fn stop_idling(&mut self) {
         if let Some(slice) = &mut self.slice {
             slice.awaits = false;
@@ -185,21 +180,22 @@ impl Slices {
         }
     }
 
-    /// A request of `process` is sent in the slice.
+    /// Records the process of a request of the slice.
     pub(super) fn sent_for(&mut self, process: u32) {
         if let Some(slice) = &mut self.slice {
             slice.process.get_or_insert(process);
         }
     }
 
-    /// Where the process is that the slice waits for, if it does.
+    /// Returns the position of the process for which the slice waits, if it waits.
     pub(super) fn idles_at(&self, queues: &Queues) -> Option<u64> {
         let slice = self.slice.filter(|slice| queues[slice.queue].is_empty())?;
         Some(queues.processes[slice.process? as usize].habits.position())
     }
 
-    /// A request has arrived in `queue`, so far from where the device is. If it is
-    /// more urgent, its queue goes first of all (`cfq_preempt_queue`).
+    /// Notes the arrival of a request in `queue`, at a distance of `sectors` from the device's
+    /// position. If the request is more urgent than the slice, its queue goes first
+    /// (`cfq_preempt_queue`).
     pub(super) fn arrived(&mut self, now: Time, queue: u32, sectors: u64, queues: &mut Queues) {
         let Some(slice) = &mut self.slice else { return };
         if slice.queue == queue {
@@ -210,8 +206,8 @@ impl Slices {
         }
     }
 
-    /// A request of `queue` has completed: `cfq_completed_request`. The slice counts
-    /// from the first, so that no queue pays for the seek to it.
+    /// Notes the completion of a request of `queue`: `cfq_completed_request`. The slice counts from
+    /// the first completion, because no queue should pay for the seek to its data.
     pub(super) fn completed(&mut self, now: Time, queue: u32, queues: &mut Queues) {
         if queues[queue].class != PriorityClass::Idle {
             self.busy_until = now;
@@ -230,8 +226,7 @@ impl Slices {
 }
 
 impl Slice {
-    /// Waits for the next request, if the queue is worth it
-    /// (`cfq_arm_slice_timer`).
+    /// Waits for the next request, if the queue is worth a wait (`cfq_arm_slice_timer`).
     fn idle(&mut self, now: Time, longest: Duration, seeky_max: Duration, queues: &Queues) {
         let Some(process) = self.process else { return };
         if longest == Duration::ZERO || !queues[self.queue].idles {
@@ -248,8 +243,7 @@ impl Slice {
         self.idles_until = now + span;
     }
 
-    /// Whether it ends for a request that has arrived in another queue:
-    /// `cfq_should_preempt`.
+    /// True if the slice ends for a new request in another queue: `cfq_should_preempt`.
     fn gives_way(&self, now: Time, queue: u32, sectors: u64, queues: &Queues) -> bool {
         let (own, other) = (&queues[self.queue], &queues[queue]);
         if self.is_used(now) {
@@ -261,7 +255,7 @@ impl Slice {
         if other.synchronous && !own.synchronous {
             return true;
         }
-        // As near as what it waits for.
+        // The request is as near as the one that the slice waits for.
         let near = |process: u32| {
             let habits = &queues.processes[process as usize].habits;
             habits.seeking().is_reliable() && sectors <= habits.seek()

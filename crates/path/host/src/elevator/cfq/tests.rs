@@ -39,7 +39,7 @@ fn writer(process: u32, level: u8) -> Process {
     }
 }
 
-/// A sequential reader that thinks for so long.
+/// A sequential reader with this think time.
 fn sequential(process: u32, start: u64, think_us: u64) -> Process {
     Process {
         process,
@@ -50,7 +50,7 @@ fn sequential(process: u32, start: u64, think_us: u64) -> Process {
     }
 }
 
-/// Readers at random that have one request each.
+/// Random readers with one outstanding request each.
 fn random_readers(count: u32) -> Vec<Process> {
     (1..=count)
         .map(|id| Process {
@@ -107,7 +107,7 @@ pub(in super::super) fn tunables() -> Vec<Tunable> {
     ]
 }
 
-/// The runs of requests of one process, and how long they last.
+/// Returns the successive requests of one process as turns, with the length of each turn.
 fn turns(sent: &[Sent]) -> Vec<(u32, Duration)> {
     let runs: Vec<&[Sent]> = sent
         .chunk_by(|one, other| one.process == other.process)
@@ -117,7 +117,7 @@ fn turns(sent: &[Sent]) -> Vec<(u32, Duration)> {
         .collect()
 }
 
-/// The mean length of the turns of a process while others wait, in milliseconds.
+/// Returns the mean length of the turns of a process while others wait, in milliseconds.
 fn mean_turn_ms(sent: &[Sent], process: u32) -> f64 {
     let turns = turns(sent);
     let own: Vec<f64> = turns[1..turns.len() - 2]
@@ -177,7 +177,7 @@ fn a_slice_is_a_fifth_longer_for_each_level_above_4() {
 
 #[test]
 fn real_time_goes_before_everything_else_at_the_next_slice() {
-    // With two requests at a time its queue never runs empty.
+    // With two outstanding requests the queue never runs empty.
     let urgent = Process {
         class: PriorityClass::RealTime,
         begins: at_ms(30),
@@ -217,14 +217,14 @@ fn the_idle_class_waits_for_a_grace_period() {
         .max()
         .unwrap();
     let first = ran.sent.iter().find(|sent| sent.process == 1).unwrap().at;
-    // Twenty milliseconds of thought are not an idle device.
+    // A think time of 20 ms does not make the device idle.
     assert_eq!(first, last + Duration::from_millis(100));
 }
 
 #[test]
 fn the_turn_after_a_slice_that_was_taken_counts_from_when_it_should_have_ended() {
     let config: super::Config = serde_json::from_str("{}").unwrap();
-    // The slice of the first of three is ended after so long; a fourth arrives.
+    // Three queues. The slice of the first ends after `used_ms`. Then a fourth queue arrives.
     let order = |used_ms: u64, taken: bool| {
         let (mut slices, mut queues) =
             (Slices::new(&config, crate::Clock::EXACT), Queues::default());
@@ -245,9 +245,9 @@ fn the_turn_after_a_slice_that_was_taken_counts_from_when_it_should_have_ended()
         join(at_ms(used_ms), 3, &mut slices, &mut queues);
         queues.in_order().collect::<Vec<u32>>()
     };
-    // Each queue there is puts the next turn off by 180 - 100 ms: that of the
-    // fourth is at 10 + 3 * 80 ms, that of the first at 10 + 2 * 80 ms, or, if
-    // its slice was taken, at 100 + 2 * 80 ms.
+    // Each other queue delays the next turn by 180 - 100 ms. The fourth queue has its turn at 10 +
+    // 3 * 80 ms. The first has its turn at 10 + 2 * 80 ms or, if its slice was taken away, at 100 +
+    // 2 * 80 ms.
     assert_eq!(order(10, false), [1, 2, 0, 3]);
     assert_eq!(order(10, true), [1, 2, 3, 0]);
     assert_eq!(order(120, true), [1, 2, 0, 3]);
@@ -268,7 +268,7 @@ fn a_queue_of_shorter_slices_comes_later_the_more_queues_there_are() {
         queues.insert(id, queue, &request);
         slices.enqueue(at, queue, &mut queues);
     }
-    // The second comes 180 - 40 ms after it has asked; the third, at once.
+    // The second queue has its turn 180 - 40 ms after its request, the third at once.
     assert_eq!(queues.in_order().collect::<Vec<u32>>(), [0, 2, 1]);
 }
 
@@ -285,7 +285,7 @@ fn only_the_beginning_of_a_slice_is_for_the_expired() {
         .windows(2)
         .filter(|pair| pair[1].extent.start < pair[0].extent.start)
         .count();
-    // In order of arrival, sorted by fours, 250 would.
+    // In order of arrival, sorted by fours, there would be 250.
     assert!(falls < 120, "{falls} of 1000 go back");
 }
 
@@ -313,7 +313,7 @@ fn it_waits_for_who_thinks_less_than_slice_idle_and_not_for_others() {
 
 #[test]
 fn it_waits_briefly_for_who_reads_at_random_on_a_device_that_does_not_queue() {
-    // Two think for 3 ms: too long for the 2 ms that a seeking process gets.
+    // Both processes think for 3 ms. The wait for a seeky process lasts 2 ms, so it is in vain.
     let readers = [1, 2].map(|id| Process {
         outstanding: 1,
         think: Duration::from_millis(3),
@@ -328,7 +328,7 @@ fn it_waits_briefly_for_who_reads_at_random_on_a_device_that_does_not_queue() {
         turns(&shallow).len()
     );
     assert!(deep.last().unwrap().at < shallow.last().unwrap().at);
-    // Alone there is nobody to wait for in vain.
+    // A process alone keeps no other process waiting.
     assert_eq!(
         brief.last().unwrap().at,
         run("noop", "{}", &load(1, &[readers[0]]))
@@ -355,9 +355,9 @@ fn the_detection_bug_keeps_a_queueing_device_at_one_request() {
         end(&bug),
         end(&fixed)
     );
-    // His work-around does what the detection should have done.
+    // Carroll's work-around has the same effect as a correct detection.
     assert_near(end(&no_idle) / end(&fixed), 1.0, 0.02);
-    // What is seen with more than four requests at once is found out even so.
+    // With the fault, a device is still detected if more than four requests are in flight at once.
     let crowd = load(8, &[scattered(1), scattered(2)]);
     let found = end(&run("cfq", r#"{ "queueing_detection_bug": true }"#, &crowd));
     assert_near(found / end(&run("cfq", "{}", &crowd)), 1.0, 0.1);
@@ -388,7 +388,7 @@ fn a_queue_sends_a_quantum_at_a_time_while_others_wait() {
 
 #[test]
 fn requests_are_merged_within_a_queue_only() {
-    // While a first request is served, two processes ask for neighbours.
+    // While a first request is served, two processes ask for adjacent sectors.
     let first = Process {
         process: 9,
         start: FAR,
@@ -430,8 +430,7 @@ fn a_synchronous_request_takes_the_slice_of_asynchronous_ones() {
         &load(1, &[writes, read]),
     );
     let when = sent.iter().find(|sent| sent.process == 2).unwrap().at;
-    // What was chosen already goes first: sixteen at the most, where a queue
-    // is alone.
+    // Requests that were chosen already go first: at most sixteen if the queue is alone.
     assert!(when < at_ms(20 + 16 * 9), "{when:?}");
 }
 
@@ -468,7 +467,7 @@ fn a_slice_begins_with_what_has_expired() {
     assert!(when("10s") > at_ms(450), "{:?}", when("10s"));
 }
 
-/// Whether `victim` is served within a minute beside so many readers at random.
+/// True if `victim` is served within a minute beside a number of random readers.
 fn is_served(
     victim: Process,
     keys: &str,
@@ -571,8 +570,8 @@ fn values_that_mean_nothing_are_refused() {
 
 #[test]
 fn a_request_as_near_as_what_is_waited_for_takes_the_slice() {
-    // A reader in steps of 2000 sectors, one each 2.28 ms; after its eleventh
-    // request it is waited for from 23.0 ms on, at 20 008.
+    // A reader in steps of 2000 sectors, with one request each 2.28 ms. After the eleventh request
+    // the slice waits from 23.0 ms on, at sector 20 008.
     let reader = Process {
         stride: 2000,
         ..sequential(1, 0, 2_000)
@@ -601,7 +600,7 @@ fn a_request_as_near_as_what_is_waited_for_takes_the_slice() {
 
 #[test]
 fn what_has_been_chosen_is_not_merged_any_more() {
-    // When the first completes, after 0.24 ms, the next two are chosen.
+    // The first request completes after 0.24 ms. Then the next two are chosen.
     let one = |start, begins_us| Process {
         start,
         count: 1,

@@ -71,8 +71,8 @@ pub(in super::super) fn tunables() -> Vec<Tunable> {
     ]
 }
 
-/// A reader and a writer of long consecutive requests, too long to be
-/// merged, many at a time.
+/// A reader and a writer of long consecutive requests, which are too long for merges, many at a
+/// time.
 fn long_runs() -> Vec<Process> {
     let reader = Process {
         sectors: 1024,
@@ -91,14 +91,14 @@ fn long_runs() -> Vec<Process> {
     vec![reader, writer]
 }
 
-/// How many requests of a direction follow each other.
+/// Returns the numbers of successive requests of one operation.
 fn runs(sent: &[Sent]) -> Vec<(Operation, usize)> {
     sent.chunk_by(|one, other| one.operation == other.operation)
         .map(|run| (run[0].operation, run.len()))
         .collect()
 }
 
-/// Reads a write while both wait.
+/// Returns the number of reads for each write while both wait.
 fn ratio(keys: &str) -> f64 {
     let load = Load {
         queue_depth: 1,
@@ -121,7 +121,7 @@ fn reads_go_before_writes_as_often_as_writes_starved_says() {
     };
     let runs = runs(&run("deadline", r#"{ "writes_starved": 3 }"#, &load));
     let (read, write) = ((Operation::Read, 48), (Operation::Write, 16));
-    // The first request found nobody else there.
+    // The first batches are left out, because the first request met no other.
     assert_eq!(runs[2..8], [read, write, read, write, read, write]);
 }
 
@@ -129,13 +129,14 @@ fn reads_go_before_writes_as_often_as_writes_starved_says() {
 fn the_batch_count_of_2_6_23_takes_from_reads_what_writes_starved_gives() {
     let fixed = ratio("{}");
     let unfixed = ratio(r#"{ "batch_count_fix": false }"#);
-    // Table 3.2: 2.000 and 0.806. There, reads were also out of step with
-    // their batches; without that, 16 + 2 - 1 reads go before 16 writes.
+    // Table 3.2 has 2.000 and 0.806. In its measurements reads were also out of step with their
+    // batches. Without that effect, 16 + 2 - 1 reads go before 16 writes.
     assert!((1.8..2.2).contains(&fixed), "{fixed}");
     assert!((0.8..1.15).contains(&unfixed), "{unfixed}");
 }
 
-/// A read at `here`, during which two writes arrive, the higher one first.
+/// Returns the order of two writes after a read at `here`. Both arrive during the read, the higher
+/// address first.
 fn writes_after_a_read(keys: &str) -> Vec<u64> {
     let read = Process {
         start: 40_000,
@@ -181,7 +182,7 @@ fn readers() -> Load {
     }
 }
 
-/// How often the address falls from one request to the next.
+/// Returns the number of steps to a lower address.
 fn turns(sent: &[Sent]) -> usize {
     sent.windows(2)
         .filter(|pair| pair[1].extent.start < pair[0].extent.start)
@@ -222,7 +223,7 @@ fn the_scale_is_the_mean_latency_over_the_reference() {
     assert!((99.0..101.0).contains(&tight), "{tight}");
     (0..64).for_each(|_| scale.add(Duration::from_millis(500)));
     let loose = scale.of(second).as_millis_f64();
-    // After 64 of them, 1 - 1/e of the step is done.
+    // After 64 latencies, 1 - 1/e of the step is done.
     assert!((6300.0..6500.0).contains(&loose), "{loose}");
 }
 
@@ -249,8 +250,8 @@ fn values_that_mean_nothing_are_refused() {
 
 #[test]
 fn what_coalesces_keeps_the_older_place() {
-    // Behind a long first request, 116 arrives, then 2000, then 100, then
-    // 108, which closes the gap: the three go where 116 was, before 2000.
+    // During a long first request, 116 arrives, then 2000, then 100, then 108, which closes the
+    // gap. The three become one request in the place of 116, before 2000.
     let one = |start: u64, begins: u64| Process {
         start,
         count: 1,

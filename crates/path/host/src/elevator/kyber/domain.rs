@@ -1,20 +1,18 @@
-//! The requests of one kind: how many may be with the device, and what their
-//! latencies say about that.
+//! A domain: the requests of one kind, with their tokens and latencies.
 
 use super::super::fifos::Fifo;
 use fullstroke_units::{Duration, Time};
 
-/// A percentile is of at least so many latencies, or of those of so long: what
-/// few of them say is chance (`calculate_percentile` of `block/kyber-iosched.c`).
+/// A percentile needs this number of latencies, or this time: with fewer latencies the result is
+/// chance (`calculate_percentile` of `block/kyber-iosched.c`).
 const SAMPLES: u32 = 500;
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Buckets of a quarter of the target: as many meet it as miss it; the last
-/// holds all that are worse (`KYBER_LATENCY_SHIFT`, `KYBER_LATENCY_BUCKETS`,
-/// `KYBER_GOOD_BUCKETS`).
+/// Buckets of a quarter of the target each. Half of the buckets meet the target. The last one holds
+/// all longer latencies (`KYBER_LATENCY_SHIFT`, `KYBER_LATENCY_BUCKETS`, `KYBER_GOOD_BUCKETS`).
 const BUCKETS: usize = 8;
 const GOOD_BUCKETS: usize = 4;
 
-/// Latencies as multiples of a quarter of the target.
+/// Histogram of latencies, in quarters of the target.
 #[derive(Clone, Copy, Debug, Default)]
 struct Histogram {
     buckets: [u32; BUCKETS],
@@ -30,7 +28,7 @@ impl Histogram {
         self.buckets.iter().sum()
     }
 
-    /// The bucket that holds this percentile of the latencies.
+    /// Returns the bucket of this percentile of the latencies.
     fn percentile(&self, percent: u32) -> usize {
         let mut rank = (self.samples() * percent).div_ceil(100);
         let good = self.buckets[..BUCKETS - 1].iter().take_while(|&&bucket| {
@@ -46,25 +44,25 @@ impl Histogram {
 #[derive(Debug)]
 pub(super) struct Domain {
     pub(super) waiting: Fifo,
-    /// Requests with the device, how many may be, and how many may ever be.
+    /// Number of requests in flight, their present limit (the tokens), and the largest limit.
     pub(super) issued: u32,
     depth: u32,
     depth_max: u32,
-    /// Requests of a batch.
+    /// Number of requests in a batch.
     pub(super) batch: u32,
     target_ns: u64,
-    /// Latencies from dispatch on, and from arrival on.
+    /// Latencies from dispatch, and from arrival.
     device: Histogram,
     total: Histogram,
-    /// When percentiles are taken of however few latencies there are. One for
-    /// both histograms, as in the kernel.
+    /// Time at which percentiles are taken even from few latencies. As in the kernel, both
+    /// histograms share this time.
     impatient: Option<Time>,
-    /// The last percentile of the total latency, until it has been acted on.
+    /// Last percentile of the total latency; none after its use.
     remembered: Option<usize>,
 }
 
 impl Domain {
-    /// Of at most so many tokens, all of which it has.
+    /// Returns a domain with all of its `depth` tokens.
     pub(super) fn new(depth: u32, batch: u32, target_ns: u64) -> Domain {
         Domain {
             waiting: Fifo::default(),
@@ -80,7 +78,7 @@ impl Domain {
         }
     }
 
-    /// A request has completed.
+    /// Records the latencies of a completed request.
     pub(super) fn completed(&mut self, from_dispatch: Duration, from_arrival: Duration) {
         assert!(
             self.issued > 0 && from_dispatch <= from_arrival,
@@ -92,13 +90,13 @@ impl Domain {
         self.total.add(from_arrival, self.target_ns);
     }
 
-    /// Whether a request could go to the device.
+    /// True if a request waits and a token is free.
     pub(super) fn is_ready(&self) -> bool {
         !self.waiting.is_empty() && self.issued < self.depth
     }
 
-    /// The bucket of a percentile, if it is time to say; then the histogram
-    /// starts anew.
+    /// Returns the bucket of a percentile if enough latencies or enough time have passed. The
+    /// histogram then starts again.
     fn percentile(
         &mut self,
         now: Time,
@@ -117,19 +115,19 @@ impl Domain {
         Some(std::mem::take(which(self)).percentile(percent))
     }
 
-    /// Whether the device takes longer than it should, by the 90th percentile: a
-    /// few late ones are no congestion.
+    /// True if the 90th percentile of the device's latencies misses the target. A few late requests
+    /// are no congestion.
     pub(super) fn is_congested(&mut self, now: Time) -> bool {
         self.percentile(now, 90, |domain| &mut domain.device)
             .is_some_and(|bucket| bucket >= GOOD_BUCKETS)
     }
 
-    /// Gives tokens away or takes some, in proportion to the 99th percentile of
-    /// the total latency over the target (`kyber_timer_fn`, `kyber_resize_domain`).
+    /// Scales the tokens by the 99th percentile of the total latency over the target
+    /// (`kyber_timer_fn`, `kyber_resize_domain`).
     pub(super) fn adjust(&mut self, now: Time, congested: bool) {
         let mut latest = self.percentile(now, 99, |domain| &mut domain.total);
         if congested {
-            // What is known from before is acted on once.
+            // A percentile from an earlier check is used once.
             latest = latest.or(self.remembered.take());
             self.remembered = None;
         } else if latest.is_some() {
@@ -186,7 +184,7 @@ mod tests {
         let mut domain = domain_with(half, SAMPLES);
         domain.adjust(early, false);
         assert_eq!(domain.depth, 128);
-        // What was measured then counts once.
+        // The percentile from the check before counts once.
         domain.adjust(early, true);
         assert_eq!(domain.depth, 64);
         domain.adjust(early, true);

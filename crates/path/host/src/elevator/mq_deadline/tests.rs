@@ -1,4 +1,4 @@
-//! What distinguishes it, in virtual time.
+//! Differences from `deadline`, in virtual time.
 
 use super::super::REGISTRY;
 use super::super::testing::{Load, Process, SITE, Sent, run};
@@ -35,7 +35,7 @@ fn sent(keys: &str, processes: Vec<Process>) -> Vec<Sent> {
     )
 }
 
-/// What `process` sent.
+/// Returns the requests of `process`.
 fn of(sent: &[Sent], process: u32) -> Vec<Sent> {
     sent.iter()
         .filter(|sent| sent.process == process)
@@ -43,7 +43,7 @@ fn of(sent: &[Sent], process: u32) -> Vec<Sent> {
         .collect()
 }
 
-/// How often the address falls from one request to the next.
+/// Returns the number of steps to a lower address.
 fn turns(sent: &[Sent]) -> usize {
     sent.windows(2)
         .filter(|pair| pair[1].extent.start < pair[0].extent.start)
@@ -138,7 +138,7 @@ fn reads_go_before_writes_as_often_as_writes_starved_says() {
         .chunk_by(|one, other| one.operation == other.operation)
         .map(|run| run.len())
         .collect();
-    // The first request found nobody else there.
+    // The first batches are left out, because the first request met no other.
     assert_eq!(runs[2..8], [48, 16, 48, 16, 48, 16]);
 }
 
@@ -201,7 +201,7 @@ fn values_that_mean_nothing_are_refused() {
 
 #[test]
 fn an_expired_request_begins_a_batch() {
-    // A stream that goes on and on, and one request behind it.
+    // A stream without end, and one request behind it.
     let onwards = Process {
         process: 2,
         start: 10_000_000,

@@ -1,9 +1,8 @@
-//! The two commands, carried by SG_IO ([`fullstroke_device::scsi`]) to a disk
-//! (`/dev/sdX`) or its generic device (`/dev/sgN`).
+//! The two commands, carried by SG_IO ([`fullstroke_device::scsi`]) to a disk (`/dev/sdX`) or its
+//! generic device (`/dev/sgN`).
 //!
-//! **No SCSI disk was at hand.** What is tested is what can be without one: the bytes
-//! of the commands, against the standard's tables; and that what is no SCSI disk is
-//! refused.
+//! **No SCSI disk was at hand.** The tests cover the parts that need no disk: the bytes of the
+//! commands against the standard's tables, and the refusal of devices other than SCSI disks.
 
 use super::Transport;
 use fullstroke_device::scsi::{CommandError, Direction, carry_out};
@@ -14,7 +13,7 @@ use std::path::Path;
 /// Operation codes of SPC-4.
 const SEND_DIAGNOSTIC: u8 = 0x1d;
 const RECEIVE_DIAGNOSTIC_RESULTS: u8 = 0x1c;
-/// The parameter list is in pages.
+/// Flag: the parameter list is in pages.
 const PAGE_FORMAT: u8 = 0x10;
 
 /// Carries diagnostic commands to a SCSI disk.
@@ -24,8 +23,8 @@ pub struct ScsiGeneric {
 }
 
 impl ScsiGeneric {
-    /// Opens a disk or its generic device. Diagnostic commands need it open for
-    /// writing, though nothing is written.
+    /// Opens a disk or its generic device. Diagnostic commands need a device opened for writing,
+    /// though nothing is written.
     ///
     /// # Errors
     /// As the system's.
@@ -58,14 +57,14 @@ impl Transport for ScsiGeneric {
     }
 }
 
-/// SEND DIAGNOSTIC with a parameter list of so many bytes.
+/// Returns SEND DIAGNOSTIC with a parameter list of `bytes` bytes.
 fn send_command(bytes: u16) -> [u8; 6] {
     let [high, low] = bytes.to_be_bytes();
     [SEND_DIAGNOSTIC, PAGE_FORMAT, 0, high, low, 0]
 }
 
-/// RECEIVE DIAGNOSTIC RESULTS of at most so many bytes: of the page that was sent
-/// last, for which no page code is given.
+/// Returns RECEIVE DIAGNOSTIC RESULTS for at most `bytes` bytes. The command has no page code,
+/// because the answer belongs to the page that was sent last.
 fn receive_command(bytes: u16) -> [u8; 6] {
     let [high, low] = bytes.to_be_bytes();
     [RECEIVE_DIAGNOSTIC_RESULTS, 0, 0, high, low, 0]

@@ -1,12 +1,13 @@
-//! A sample of what was found, read again at the end.
+//! A sample of the boundaries, read again at the end.
 //!
-//! Where completions are noticed late, a walk may take lateness for the end of a
-//! track and go on from there, and nothing in it says so. So claimed boundaries are
-//! drawn at random and held against angles that the walk has not seen; and so are
-//! places within tracks, where a boundary may have been missed. Angles are compared
-//! with others of the same moment only, which no error of the revolution puts off,
-//! and of several such comparisons the middle counts, which lateness moves neither
-//! way. Without noise nothing is read again: the walk has seen each angle as it is.
+//! Where completions are noticed late, a walk may take lateness for the end of a track and continue
+//! from there. The walk itself cannot detect this error. So random boundaries are compared with
+//! angles that the walk has not used. Places within tracks are tested as well, because the walk may
+//! have missed a boundary there.
+//!
+//! Angles are compared only with angles of the same moment, so an error of the revolution does no
+//! harm. Of several comparisons the median counts, because lateness does not move the median.
+//! Without noise nothing is read again, because every angle of the walk was exact.
 
 use super::OFF_LINE;
 use crate::extract::ExtractError;
@@ -15,41 +16,42 @@ use fullstroke_contract::Extent;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
 
-/// Claimed boundaries that are read again at most, and half as many tracks.
+/// Largest number of boundaries to read again. Half as many tracks are tested as well.
 const SAMPLE: u64 = 512;
 
-/// Boundaries of a given table.
+/// Number of boundaries tested in a given table.
 const SPOTS: u64 = 64;
 
-/// Times that each is, where angles are noisy.
+/// Number of reads of each place, where angles are noisy.
 const ROUNDS: usize = 8;
 
-/// Sectors before a boundary over which the angle of one sector is taken.
+/// Number of sectors before a boundary over which the angle of one sector is measured.
 const BACK: u64 = 8;
 
-/// Of so many claimed boundaries one may not be confirmed, and of so many tracks one may
-/// seem to have a boundary within: a hole bends a track as well.
+/// One of this many boundaries may remain unconfirmed. One of `BENT` tracks may seem to have a
+/// boundary within, because a hole bends a track as well.
 const UNCONFIRMED: u64 = 128;
 const BENT: u64 = 32;
 
-/// Of the smallest jump, what must be left of one.
+/// Least jump at a confirmed boundary, as a fraction of the smallest jump.
 const LEFT: f64 = 0.5;
 
-/// Sectors by which holes may bend a track.
+/// Length of holes that may bend a track, in sectors.
 const HOLES: f64 = 2.5;
 
-/// What is read again, from above: a buffer that has read ahead has none of it.
+/// A place to read again. The addresses descend, because a buffer that reads ahead holds none of
+/// them then.
 struct Place {
     addresses: [u64; 3],
-    /// Whether it is a claimed boundary, or the middle of a track.
+    /// True for a claimed boundary; false for the middle of a track.
     claimed: bool,
-    /// Sectors of its track.
+    /// Length of the track in sectors.
     sectors: u64,
     jumps: Vec<f64>,
 }
 
 impl Place {
-    /// The end of `track`, if it is long enough to tell.
+    /// Returns the end of `track`, if the track is long enough for a test.
     fn end(track: Extent) -> Option<Place> {
         let end = track.end().0;
         let addresses = [end, end - 1, end.checked_sub(1 + BACK)?];
@@ -61,7 +63,7 @@ impl Place {
         })
     }
 
-    /// Both halves of `track`.
+    /// Returns both halves of `track`, if the track is long enough for a test.
     fn halves(track: Extent) -> Option<Place> {
         let half = (track.sectors.0.checked_sub(1)?) / 2;
         let first = track.start.0;
@@ -73,7 +75,7 @@ impl Place {
         })
     }
 
-    /// By how much the angle jumps there, if it goes on otherwise as it did before.
+    /// Returns the jump of the angle at the place: the difference from an even continuation.
     fn jump(&self, angles: [f64; 3]) -> f64 {
         let (over, before) = (angles[0] - angles[1], nearest(angles[1] - angles[2]));
         if self.claimed {
@@ -83,7 +85,7 @@ impl Place {
         }
     }
 
-    /// Whether it is what it was taken for.
+    /// Returns true if the test confirms the place.
     fn stands(&mut self) -> bool {
         self.jumps.sort_by(f64::total_cmp);
         let middle = self.jumps[self.jumps.len() / 2]
@@ -97,12 +99,12 @@ impl Place {
     }
 }
 
-/// What came of a sample.
+/// Result of a sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     claimed: u64,
     unconfirmed: u64,
-    /// The first of those.
+    /// Lowest address of an unconfirmed boundary.
     first: Option<u64>,
     tracks: u64,
     bent: u64,
@@ -138,7 +140,7 @@ impl Tally {
     }
 }
 
-/// Reads `sampled` boundaries of `table`, and the halves of as many tracks by two.
+/// Reads `sampled` boundaries of `table` again, and the halves of half as many tracks.
 async fn again(
     angles: &mut Angles,
     table: &Boundaries,
@@ -196,7 +198,7 @@ async fn again(
 /// Reads a sample of `table` again, if angles are noisy.
 ///
 /// # Errors
-/// If too much of it does not stand.
+/// If too much of the sample is not confirmed.
 pub(super) async fn confirm(angles: &mut Angles, table: &Boundaries) -> Result<(), ExtractError> {
     let noise = angles.rotation().noise;
     if angles.rotation().is_quiet() || table.len() < 2 {
@@ -211,10 +213,10 @@ pub(super) async fn confirm(angles: &mut Angles, table: &Boundaries) -> Result<(
     }
 }
 
-/// Reads some boundaries of a table that was found before, or for another device.
+/// Reads some boundaries of a table from an earlier extraction or from another device.
 ///
 /// # Errors
-/// With the first that is none, if they are not of this device.
+/// With the first wrong boundary, if the table does not belong to this device.
 pub async fn spot_check(angles: &mut Angles, table: &Boundaries) -> Result<(), ExtractError> {
     let noise = angles.rotation().noise;
     if table.len() < 2 {

@@ -1,30 +1,30 @@
-//! Whether a walk through tracks is still one.
+//! Detects a walk that no longer follows tracks.
 //!
-//! Where completions are noticed too late, predictions fail by chance: tracks are
-//! searched over and over, each sector is read many times until two reads agree, and
-//! what is found are pieces of tracks. A walk that goes so is ended rather than gone
-//! on with for hours. The limits are several times what drives of the library need
-//! with as much noise as their tracks are found in.
+//! Where completions are noticed too late, predictions fail by chance. Tracks are then searched
+//! again and again. Each sector is read many times until two reads agree, and the results are
+//! pieces of tracks. Such a walk is stopped, because it would continue for hours. The limits are
+//! several times the needs of the library's drives at the largest noise at which their tracks are
+//! found.
 
 use crate::extract::ExtractError;
 use crate::extract::angles::Rotation;
 
-/// Tracks that are judged together.
+/// Number of tracks judged together.
 const WINDOW: u64 = 128;
 
-/// Of so many tracks one at most is searched rather than found where it is predicted.
+/// At most one of this many tracks may need a search.
 const SEARCHED: u64 = 3;
 
-/// Reads of a track that is where it is predicted, at most, on average; each may cost as many
-/// more as empty the buffer.
+/// Largest mean number of reads of a predicted track. Each read may cost as many more as empty the
+/// buffer.
 const PREDICTED_READS: u64 = 32;
 
-/// A track is a piece of one if it is less than a third as long as the longest of the
-/// window: zones differ by less than that, and so do holes; and of so many tracks one may be.
+/// A track counts as a piece if it is shorter than a third of the longest track of the window. The
+/// lengths of zones and of tracks with holes differ by less. One of `PIECES` tracks may be a piece.
 const PIECE: u64 = 3;
 const PIECES: u64 = 8;
 
-/// The tracks of the window in hand.
+/// The tracks of the current window.
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     searched: u64,
@@ -34,10 +34,11 @@ pub(super) struct Doubt {
 }
 
 impl Doubt {
-    /// A track of so many `sectors` was found, by so many `reads`, where it was predicted or by search.
+    /// Adds a track of `sectors` sectors, found by `reads` reads, at the predicted address or by
+    /// search.
     ///
     /// # Errors
-    /// If the last of them are no tracks, as it seems.
+    /// If the last tracks seem to be no tracks.
     pub(super) fn track(
         &mut self,
         sectors: u64,

@@ -1,43 +1,43 @@
-//! The track in hand: its line, and what is on it.
+//! The current track: its line, and the sectors on the line.
 
 use super::{End, OFF_LINE};
 use crate::extract::ExtractError;
 use crate::extract::angles::{Angles, is_on_line, nearest};
 
-/// Of the usual jump between tracks, what counts as off the line.
+/// Fraction of the usual jump between tracks from which on a sector counts as off the line.
 const OFF_PART: f64 = 0.4;
 
-/// Sectors by which an angle may be off, and a little, where nothing comes late.
+/// Largest error of an angle where nothing comes late, in sectors, with a margin.
 const MISREAD: f64 = 1.5;
 
-/// Parts of a sector by one of which an angle may be off that was not misread.
+/// Divisor of a sector: an angle that was not misread is off by at most one such part.
 const EXACT: f64 = 20.0;
 
-/// Jumps of which the usual one is taken.
+/// Number of jumps. Their median is the usual jump.
 const JUMPS: usize = 15;
 
-/// The track in hand.
+/// The current track.
 #[derive(Debug)]
 pub(super) struct Hand {
     pub(super) angles: Angles,
     pub(super) capacity: u64,
-    /// Where it begins, and the angle there.
+    /// First address of the track, and the angle there.
     pub(super) first: u64,
     pub(super) at: f64,
-    /// The angle of a sector, as it is likely; 0 if nothing is known.
+    /// Likely angle of a sector; 0 if unknown.
     pub(super) usual: f64,
-    /// First sectors that are not on its line.
+    /// Number of first sectors off the line.
     pub(super) skipped: u64,
     /// The last jumps of the angle between tracks.
     jumps: Vec<f64>,
 }
 
-/// What lies between a sector on a track and one off its line.
+/// Change of the angle between a sector on a track and a sector off its line.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Between {
     /// The angle jumps: the track ends.
     Jump(End),
-    /// It does not; this is the first sector off the line.
+    /// The angle does not jump. The value is the first sector off the line.
     NoJump(End),
 }
 
@@ -50,18 +50,18 @@ impl Between {
     }
 }
 
-/// A sector held against the line of a track.
+/// A sector compared with the line of a track.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) angle: f64,
-    /// By how much it is off the line.
+    /// Distance of the angle from the line.
     pub(super) off: f64,
-    /// Whether it is on the track.
+    /// True if the sector is on the track.
     pub(super) on: bool,
 }
 
 impl Hand {
-    /// The first track of a device.
+    /// Returns the first track of a device.
     pub(super) async fn first(mut angles: Angles) -> Result<Hand, ExtractError> {
         let (capacity, at) = (angles.probe().capacity().0, angles.of(0).await?);
         Ok(Hand {
@@ -75,9 +75,8 @@ impl Hand {
         })
     }
 
-    /// Reads the sector at `offset` and holds it against the line of the track in
-    /// hand. One that is not where it was expected is read twice, if it may have been
-    /// misread.
+    /// Reads the sector at `offset` and compares its angle with the line of the current track. An
+    /// unexpected angle is read twice, if the sector may have been misread.
     pub(super) async fn look(
         &mut self,
         offset: u64,
@@ -91,20 +90,22 @@ impl Hand {
         self.look_once(offset, width).await
     }
 
-    /// Whether an angle so far off the line may be another the second time: reads are
-    /// noticed late; or heads that need not wait for a sector's beginning have landed
-    /// in it, which makes less than a sector. A second read costs an emptied buffer.
+    /// Returns true if a second read may give another angle than one `off` the line. One reason is
+    /// a read that is noticed late. The other is a drive whose heads land within a sector and need
+    /// not wait for the sector's beginning. This error is below one sector. The test avoids
+    /// needless second reads, because a second read costs an emptied buffer.
     pub(super) fn may_be_misread(&self, off: f64, width: f64) -> bool {
         !self.quiet() || off.abs() < MISREAD * width
     }
 
-    /// Whether a sector so far off where it is expected cannot be that one, even if heads
-    /// have landed in it.
+    /// Returns true if a sector with this distance from its expected angle must be another sector,
+    /// even if heads have landed in it.
     pub(super) fn is_elsewhere(&self, off: f64, width: f64) -> bool {
         nearest(off).abs() > self.rough().max(MISREAD * width).min(self.off_line() / 2.0)
     }
 
-    /// Whether heads cannot have landed in a sector that is no further off than this.
+    /// Returns true if the angle is so near the expected angle that heads cannot have landed in the
+    /// sector.
     pub(super) fn is_exact(&self, off: f64, width: f64) -> bool {
         nearest(off).abs() < self.rough().max(width / EXACT)
     }
@@ -127,9 +128,9 @@ impl Hand {
         })
     }
 
-    /// Whether the sector at `offset` is on the track in hand, being so far off its
-    /// line: holes put it ahead by a few whole sectors, noise either way; and a
-    /// track is no more than one revolution.
+    /// Returns true if the sector at `offset`, which is `off` the line, is on the current track.
+    /// Holes put a sector ahead by a few whole sectors, noise either way. A track is no longer than
+    /// one revolution.
     pub(super) fn is_on(&self, offset: u64, width: f64, off: f64) -> bool {
         let rough = self.rough();
         let limit = self.off_line();
@@ -138,8 +139,8 @@ impl Hand {
         within && is_on_line(off, width, rough)
     }
 
-    /// Whether sectors in front of the one at `offset`, which is on the line but for
-    /// holes, are so, too: another zone's track may cross the line by chance.
+    /// Returns true if sectors before `offset` are on the line as well. The sector at `offset` is
+    /// on the line except for holes, but a track of another zone may cross the line by chance.
     pub(super) async fn line_holds(
         &mut self,
         offset: u64,
@@ -157,8 +158,8 @@ impl Hand {
         Ok(true)
     }
 
-    /// The angle of a sector, corrected by what one at `offset` is off: but not if
-    /// that is for holes.
+    /// Returns the angle of one sector, corrected by the error at `offset`. An error from holes
+    /// corrects nothing.
     pub(super) fn corrected(&self, width: f64, offset: u64, off: f64) -> f64 {
         let holes = off.abs() > self.within(width);
         if holes || offset == 0 {
@@ -168,22 +169,22 @@ impl Hand {
         }
     }
 
-    /// By how much noise may put an angle off.
+    /// Returns the largest error of an angle from noise.
     pub(super) fn rough(&self) -> f64 {
         self.angles.rough()
     }
 
-    /// By how much an angle may be off that is where it is expected.
+    /// Returns the tolerance for the angle of a sector at its expected place.
     pub(super) fn within(&self, width: f64) -> f64 {
         self.angles.within(width)
     }
 
-    /// Whether angles are so exact that none need be read twice.
+    /// Returns true if angles are so exact that no read need be repeated.
     pub(super) fn quiet(&self) -> bool {
         self.angles.rotation().is_quiet()
     }
 
-    /// By how much an angle is off the line where another track has begun.
+    /// Returns the distance of an angle from the line from which on another track has begun.
     pub(super) fn off_line(&self) -> f64 {
         if self.jumps.len() < 3 {
             return OFF_LINE;
@@ -210,8 +211,8 @@ impl Hand {
         self.between_seen(low, angle, high, None, width).await
     }
 
-    /// The end of the track between a sector on it and one that is not, with their
-    /// angles.
+    /// Returns the end of the track between a sector on the track and a sector off the track. The
+    /// angles of both sectors are given.
     pub(super) async fn between_seen(
         &mut self,
         mut low: u64,
@@ -238,8 +239,8 @@ impl Hand {
             next,
             width,
         };
-        // Where a track is about one whole revolution, the next may begin without a jump,
-        // but not where its own next sector would.
+        // Where a track covers about one whole revolution, the next track may begin without a jump.
+        // But the next track cannot begin at the angle of the track's own next sector.
         let turned = high as f64 * width;
         let full = (turned - 1.0).abs() < 1.5 * width;
         let own = turned < 1.0 - width / 2.0;

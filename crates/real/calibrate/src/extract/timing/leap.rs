@@ -1,4 +1,4 @@
-//! Tracks that repeat are skipped.
+//! Skips repeating tracks.
 
 use super::{OFF_LINE, Walk};
 use crate::extract::ExtractError;
@@ -6,16 +6,16 @@ use crate::extract::angles::nearest;
 use crate::extract::pattern::FoundTrack;
 use fullstroke_units::Sectors;
 
-/// Tracks that must repeat before any are skipped.
+/// Number of repeating tracks before any is skipped.
 const REPEATED_MIN: u32 = 8;
 
-/// How many periods are skipped next.
+/// Number of periods to skip next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leap {
     periods: u64,
-    /// Before this address lies a track unlike the others.
+    /// A track unlike the others lies before this address.
     irregular: Option<u64>,
-    /// Tracks to walk before the next leap.
+    /// Number of tracks to walk before the next leap.
     hold: usize,
 }
 
@@ -59,7 +59,7 @@ impl Leap {
 }
 
 impl Walk {
-    /// Skips periods, if tracks repeat; says whether.
+    /// Skips periods, if tracks repeat. Returns true if any were skipped.
     pub(super) async fn leap(&mut self, leap: &mut Leap) -> Result<bool, ExtractError> {
         let Some((period, matched)) = self.history.period() else {
             return Ok(false);
@@ -106,7 +106,7 @@ impl Walk {
             _ => self.runs.forget(),
         }
         self.history.repeat(&tracks, leap.periods);
-        // Over more periods it is known the better.
+        // Over more periods the turn is known more exactly.
         self.turn = (
             sectors,
             (turn + nearest(at - self.hand.at - turn)) / leap.periods as f64,
@@ -116,8 +116,8 @@ impl Walk {
         Ok(true)
     }
 
-    /// Whether the shortest track of a period ends where it should in the one
-    /// `ahead`. A hole and what makes up for it would be skipped otherwise.
+    /// Returns true if the shortest track of the period `ahead` sectors further ends as predicted.
+    /// Otherwise a hole and the track that compensates for the hole would be skipped unseen.
     async fn unlike_between(
         &mut self,
         tracks: &[FoundTrack],
@@ -141,11 +141,11 @@ impl Walk {
         Ok(nearest(last - next - back).abs() < self.hand.off_line() / 2.0)
     }
 
-    /// By how much the angle turns over a period.
+    /// Returns the turn of the angle over a period.
     fn turn_of(&self, sectors: u64, tracks: &[FoundTrack]) -> f64 {
         let steps: f64 = tracks.iter().map(|track| track.step).sum();
         let (of, turn) = self.turn;
-        // Both know it modulo whole revolutions only.
+        // Both values are known only modulo whole revolutions.
         if of == sectors && nearest(turn - steps).abs() < OFF_LINE {
             turn
         } else {
@@ -153,8 +153,8 @@ impl Walk {
         }
     }
 
-    /// The angle at `end`, if it is about `at`, the last track before it is as `last`
-    /// and the one behind it as `first`.
+    /// Returns the angle at `end`, if three conditions hold: the angle is about `at`, the track
+    /// before `end` is like `last`, and the track behind `end` is like `first`.
     pub(super) async fn lands(
         &mut self,
         end: u64,
@@ -167,7 +167,7 @@ impl Walk {
         let back = (last.sectors - 1) as f64 * last.width - last.step;
         let within = self.hand.within(last.width);
         for _ in 0..tries {
-            // From above: a buffer that has read ahead has none of them.
+            // The reads descend, because a buffer that reads ahead then holds none of the sectors.
             let behind = (end + first.sectors - 1).min(self.hand.capacity - 1);
             let over = (behind - end) as f64 * first.width;
             let far = self
@@ -176,7 +176,7 @@ impl Walk {
                 .of_expected(behind, at + over, within)
                 .await?;
             let next = self.hand.angles.of_expected(end, at, within).await?;
-            // By chance another zone's track may end here, but it is not as long.
+            // A track of another zone may end here by chance, but has another length.
             if nearest(next - at).abs() >= limit || nearest(far - next - over).abs() >= limit {
                 continue;
             }

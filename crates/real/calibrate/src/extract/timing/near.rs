@@ -1,4 +1,4 @@
-//! A track's end where it is predicted, or near there.
+//! The end of a track at or near the predicted address.
 
 use super::End;
 use super::hand::{Hand, Seen};
@@ -6,11 +6,11 @@ use crate::extract::ExtractError;
 use crate::extract::angles::nearest;
 use crate::extract::pattern::FoundTrack;
 
-/// Sectors around a predicted end that are searched before the whole track is.
+/// Distance in sectors from a predicted end. This range is searched before the whole track.
 pub(super) const NEAR: u64 = 64;
 
 impl Hand {
-    /// The end of the track in hand, if it is where `track` has it.
+    /// Returns the end of the current track, if the end is as of `track`.
     pub(super) async fn exactly(&mut self, track: FoundTrack) -> Result<Option<End>, ExtractError> {
         let FoundTrack { sectors, width, .. } = track;
         if sectors >= self.capacity - self.first {
@@ -29,8 +29,7 @@ impl Hand {
         Ok((next.off.abs() > self.off_line()).then_some(end))
     }
 
-    /// The end of the track in hand, if it is where it is predicted or a little
-    /// behind.
+    /// Returns the end of the current track, if the end is as predicted or a little behind.
     pub(super) async fn as_predicted(
         &mut self,
         predicted: FoundTrack,
@@ -50,7 +49,7 @@ impl Hand {
         Ok(None)
     }
 
-    /// The end of the track in hand, if it is a little before where it is predicted.
+    /// Returns the end of the current track, if the end is a little before the prediction.
     pub(super) async fn before(
         &mut self,
         predicted: FoundTrack,
@@ -74,7 +73,8 @@ impl Hand {
         Ok(None)
     }
 
-    /// The end of the track in hand, of which the sector at `on` is, at `angle`.
+    /// Returns the end of the current track behind the sector `on`, which is on the track at
+    /// `angle`.
     async fn end_behind(
         &mut self,
         on: u64,
@@ -107,7 +107,7 @@ impl Hand {
         Ok(None)
     }
 
-    /// Reads the sector at `offset`, which should be the next track's first.
+    /// Reads the sector at `offset`, which should be the first of the next track.
     async fn look_behind(
         &mut self,
         offset: u64,
@@ -130,8 +130,8 @@ impl Hand {
         })
     }
 
-    /// The angle of the next track's first sector, which is at `offset`: read again
-    /// if it is a little, but not quite, where it is predicted.
+    /// Returns the angle of the next track's first sector, which is at `offset`. The sector is read
+    /// again if its angle is near the prediction but not exact.
     async fn settled(
         &mut self,
         offset: u64,
@@ -146,8 +146,8 @@ impl Hand {
         self.angles.of(self.first + offset).await
     }
 
-    /// The last track, of which the sector at `on` is: it reaches to the capacity
-    /// if the last address is on it.
+    /// Returns the end of the last track, on which the sector `on` lies. The track reaches to the
+    /// capacity if the last address is on the track.
     async fn last_track(
         &mut self,
         on: u64,

@@ -1,25 +1,25 @@
-//! Runs of equal tracks, which repeat where surfaces take turns by bands.
+//! Runs of equal tracks. Such runs repeat where surfaces take turns by bands.
 
 use super::Walk;
 use crate::extract::ExtractError;
 use crate::extract::pattern::FoundTrack;
 use fullstroke_units::Sectors;
 
-/// Runs after which they repeat, at most: 32 surfaces, there and back.
+/// Largest number of runs after which runs repeat: 32 surfaces, there and back.
 const PERIOD_MAX: usize = 64;
 
-/// Runs that are remembered.
+/// Number of remembered runs.
 const KEPT: usize = 4 * PERIOD_MAX;
 
 /// Equal tracks, one behind the other.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     first: u64,
-    /// The angle at which it begins.
+    /// Angle at the beginning of the run.
     at: f64,
     track: FoundTrack,
     tracks: u64,
-    /// The last of them: the heads are switched behind it.
+    /// Last track of the run. The heads are switched behind this track.
     last: FoundTrack,
 }
 
@@ -29,30 +29,30 @@ impl Run {
     }
 }
 
-/// The last runs; the last of them is in hand.
+/// The last runs. The newest run is the current run.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     runs: Vec<Run>,
-    /// Where the run begins of which it is known that it is not as predicted.
+    /// First address of the run that is known not to be as predicted.
     unlike: Option<u64>,
 }
 
-/// How the run in hand goes on, if runs repeat.
+/// Predicted continuation of the current run, if runs repeat.
 #[derive(Clone, Copy, Debug)]
 struct Predicted {
     run: Run,
-    /// Its tracks.
+    /// Number of tracks of the run.
     tracks: u64,
-    /// By how much the angle turns over it.
+    /// Turn of the angle over the run.
     turn: f64,
-    /// The last of them.
+    /// Last track of the run.
     last: FoundTrack,
-    /// The first track of the next.
+    /// First track of the next run.
     next: FoundTrack,
 }
 
 impl Runs {
-    /// So many more tracks, the first of which begins at `first` and `at`.
+    /// Adds `tracks` more tracks, of which the first begins at address `first` and angle `at`.
     pub(super) fn push(&mut self, first: u64, at: f64, track: FoundTrack, tracks: u64) {
         if let Some(last) = self.runs.last_mut()
             && last.track.sectors == track.sectors
@@ -73,7 +73,7 @@ impl Runs {
         });
     }
 
-    /// Tracks that are no runs.
+    /// Forgets all runs, because the next tracks form no runs.
     pub(super) fn forget(&mut self) {
         self.runs.clear();
     }
@@ -99,7 +99,7 @@ impl Runs {
 }
 
 impl Walk {
-    /// Skips what is left of the run in hand, if runs repeat; says whether.
+    /// Skips the rest of the current run, if runs repeat. Returns true if tracks were skipped.
     pub(super) async fn run(&mut self) -> Result<bool, ExtractError> {
         let Some(predicted) = self.runs.predicted() else {
             return Ok(false);

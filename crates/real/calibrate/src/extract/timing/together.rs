@@ -1,32 +1,32 @@
-//! Tracks confirmed together, where a buffer holds whole ones.
+//! Tracks confirmed together, where a buffer holds whole tracks.
 //!
-//! There the last sector of a track is in the buffer once its first was read, until a
-//! few reads elsewhere have driven it out. So the last sectors of as many predicted
-//! tracks are read one after the other, and then the first ones of those behind: each
-//! drives out others, and two reads a track are enough.
+//! With such a buffer, the last sector of a track is in the buffer once the first sector was read.
+//! A few reads elsewhere push it out. So the last sectors of as many predicted tracks are read one
+//! after the other, and then the first sectors of the tracks behind. Each read pushes other data
+//! out, and two reads per track are enough.
 
 use super::{End, Walk};
 use crate::extract::ExtractError;
 use crate::extract::angles::nearest;
 use crate::extract::pattern::FoundTrack;
 
-/// So many times as many as empty the buffer.
+/// Number of tracks read together, as a multiple of the reads that empty the buffer.
 const TIMES: usize = 2;
 
-/// A track that is predicted, and what is read of it.
+/// A predicted track, and the angles measured on it.
 struct Ahead {
     track: FoundTrack,
-    /// The first address behind it, and the angle that is expected there.
+    /// First address behind the track. `expected` is the angle expected there.
     end: u64,
     expected: f64,
-    /// The angles of its last sector and of the one behind it.
+    /// Angle of the last sector of the track. `next` is the angle of the sector behind.
     last: f64,
     next: f64,
 }
 
 impl Walk {
-    /// Confirms the next tracks, if they repeat, up to the first that is not as
-    /// predicted; says whether there was one before it.
+    /// Confirms the next tracks, if tracks repeat, up to the first that differs from its
+    /// prediction. Returns true if at least one track was confirmed.
     pub(super) async fn together(&mut self) -> Result<bool, ExtractError> {
         let rotation = self.hand.angles.rotation();
         if !rotation.whole_tracks || !self.hand.quiet() {
@@ -45,7 +45,8 @@ impl Walk {
             if self.hand.is_elsewhere(off, width) || jump.abs() < self.hand.off_line() {
                 break;
             }
-            // Of a sector in which heads have landed, what was expected is the better.
+            // If heads have landed in the sector, the expected angle is better than the measured
+            // one.
             let expected = self.hand.at + step;
             let off = ahead.next - expected;
             let landed = !self.hand.is_exact(off, width) && !self.hand.is_elsewhere(off, width);
@@ -69,8 +70,8 @@ impl Walk {
         Ok(confirmed > 0)
     }
 
-    /// Reads the ends of the next `count` tracks, if they repeat. From above: a buffer
-    /// that has read ahead has none of them.
+    /// Reads the ends of the next `count` tracks, if tracks repeat. The reads descend, because a
+    /// buffer that reads ahead then holds none of the sectors.
     async fn read_ahead(&mut self, count: usize) -> Result<Vec<Ahead>, ExtractError> {
         let mut tracks = Vec::with_capacity(count);
         let (mut end, mut expected) = (self.hand.first, self.hand.at);

@@ -1,4 +1,4 @@
-//! A track's end, searched from its beginning.
+//! The end of a track, searched from its beginning.
 
 use super::hand::{Between, Hand};
 use super::{End, SHORT};
@@ -6,38 +6,37 @@ use crate::extract::ExtractError;
 use crate::extract::angles::{HOLES, nearest};
 use fullstroke_tracks::TRACK_SECTORS_MAX;
 
-/// The angle of a sector at most.
+/// Largest angle of a sector, in revolutions.
 const FIRST_SECTOR_MAX: f64 = 0.13;
 
-/// The part of a revolution behind a sector that a buffer may have read before it is
-/// given the next command.
+/// Part of a revolution behind a sector that a buffer may read before the next command arrives.
 const FIRST_STEP: f64 = 0.07;
 
-/// Times that a track's line is drawn anew at most.
+/// Largest number of attempts to draw a track's line.
 const LINES_MAX: u32 = 16;
 
-/// Sectors from the beginning of a line within which a hole makes it rough.
+/// Distance in sectors from the beginning of a line within which a hole makes the line rough.
 const NEARBY: u64 = 4;
 
-/// Times that a track is searched anew at most.
+/// Largest number of searches of a track.
 const TRIES: u32 = 6;
 
-/// First sectors of a track that may live elsewhere.
+/// Number of first sectors of a track that may lie elsewhere, because they were remapped.
 const REMAPPED_MAX: u64 = 4;
 
-/// The line of a track, to one of its sectors.
+/// The line of a track, from its first sector to one of its sectors.
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// That sector's offset.
+    /// Offset of the last sector on the line.
     on: u64,
-    /// The angle from the track's first sector to it.
+    /// Angle from the track's first sector to this sector.
     turned: f64,
-    /// Its angle.
+    /// Angle of this sector.
     angle: f64,
 }
 
 impl Line {
-    /// The angle of a sector.
+    /// Returns the angle of one sector.
     fn width(&self) -> f64 {
         if self.on == 0 {
             0.0
@@ -48,22 +47,22 @@ impl Line {
 }
 
 impl Hand {
-    /// Searches the track in hand whole. Its first sector may live elsewhere: then
-    /// its line begins with the next.
+    /// Searches the current track whole. If the first sector is remapped elsewhere, the line begins
+    /// with the next sector.
     pub(super) async fn whole(&mut self) -> Result<End, ExtractError> {
         for number in 0..TRIES {
             if number > 0 || !self.quiet() || self.usual == 0.0 {
-                // It may itself have been misread.
+                // The first sector may itself have been misread.
                 self.at = self.angles.of(self.first).await?;
             }
             if number > TRIES / 2 {
-                // What is thought to be usual may be what is wrong.
+                // The usual angle of a sector may be wrong.
                 self.usual = 0.0;
             }
             match self.searched().await {
                 Ok(None) => {}
                 Ok(Some(end)) if number < TRIES - 1 && self.goes_on(&end) => {}
-                // A line that was begun with what is usual elsewhere.
+                // The line began with the usual angle of another zone.
                 Err(ExtractError::CannotTell { .. }) if number < TRIES - 1 => {}
                 found => return found?.ok_or_else(|| self.no_boundary(0)),
             }
@@ -71,8 +70,8 @@ impl Hand {
         Err(self.no_boundary(0))
     }
 
-    /// Whether the next track would begin just where this one's next sector would be,
-    /// after a few sectors: then the first was misread.
+    /// Returns true if the next track would begin at the angle of this track's next sector, after
+    /// only a few sectors. The first sector was misread then.
     fn goes_on(&self, end: &End) -> bool {
         let sectors = end.lbn - self.first;
         let turned = nearest(end.next - self.at);
@@ -83,7 +82,8 @@ impl Hand {
             && (turned / usual - 1.0).abs() < 0.25
     }
 
-    /// The same, once; nothing where reads that were noticed late make no line.
+    /// Searches the current track once. Returns `None` if reads that were noticed late form no
+    /// line.
     async fn searched(&mut self) -> Result<Option<End>, ExtractError> {
         let at = self.at;
         let (mut shortest, mut overlong) = (None, false);
@@ -103,7 +103,8 @@ impl Hand {
             }
             let on_line = sectors - if overlong { skipped } else { 0 };
             if on_line as f64 * end.width >= 1.0 + end.width / 2.0 {
-                // More than a revolution: what came before the line was a track.
+                // The line is longer than a revolution, so the sectors before the line were a
+                // track.
                 if shortest.is_some() {
                     break;
                 }
@@ -124,8 +125,8 @@ impl Hand {
         Ok(shortest)
     }
 
-    /// The end of the track in hand, whose line is drawn out by doubling from the
-    /// sector at `start`.
+    /// Returns the end of the current track. The line is drawn out by doubling from the sector at
+    /// `start`.
     async fn drawn(&mut self, start: u64) -> Result<End, ExtractError> {
         let left = self.capacity - self.first;
         let before = start as f64 * self.usual;
@@ -148,11 +149,11 @@ impl Hand {
                 Between::Jump(end) => return Ok(end),
                 Between::NoJump(end) => end,
             };
-            // What was taken for holes may have been the end.
+            // The end of the track may have been taken for a hole.
             if let Some(end) = self.first_off(line, end.lbn - self.first).await? {
                 return Ok(end);
             }
-            // The line was too rough. It goes on from what was off it, unless that
+            // The line was too rough. It continues from the sector off the line, unless that sector
             // is on no line at all.
             let on = end.lbn - self.first;
             let expected = width * on as f64;
@@ -163,7 +164,7 @@ impl Hand {
                 angle: end.next,
             };
             let bent = line.width() < width * 0.8 || line.width() > width * 1.25;
-            // By how much it bends, noise may make of a short line.
+            // Noise may bend a short line by as much.
             if expected >= 1.0 || bent && (turned - expected).abs() > self.rough() {
                 return Ok(end);
             }
@@ -171,8 +172,8 @@ impl Hand {
         Err(self.no_boundary(line.on))
     }
 
-    /// The first sector behind the end of a line that is off it by as much as a
-    /// hole, up to the one at `high`, if angles are exact enough to see that.
+    /// Returns the first sector behind the end of a line that is off the line by a hole or more.
+    /// The search goes up to `high`, and only if angles are exact enough to show a hole.
     async fn first_off(&mut self, line: Line, mut high: u64) -> Result<Option<End>, ExtractError> {
         let (width, mut low, mut low_angle) = (line.width(), line.on, line.angle);
         if self.rough() > width / 3.0 {
@@ -196,8 +197,8 @@ impl Hand {
         }))
     }
 
-    /// Sectors that a line is first drawn out to: where a buffer has read a little ahead,
-    /// and about how wide a sector is is known, behind that.
+    /// Returns the number of sectors to which a line is first drawn out. If a buffer reads a little
+    /// ahead and the angle of a sector is known, the first step goes beyond the buffered sectors.
     fn first_step(&self) -> u64 {
         let buffered = self.angles.rotation().evictions > 0 && self.quiet() && self.usual > 0.0;
         if buffered {
@@ -207,8 +208,8 @@ impl Hand {
         }
     }
 
-    /// Draws the line out to where it ends, at most twice as far at a time: says
-    /// which sector is no more on it.
+    /// Draws the line out to its end, by at most a factor of two at a time. Returns the offset of
+    /// the first sector read that is not on the line.
     async fn draw_out(&mut self, line: &mut Line) -> Result<u64, ExtractError> {
         let left = self.capacity - self.first;
         loop {
@@ -234,7 +235,7 @@ impl Hand {
                 if width > 0.0 && !self.may_be_misread(off, width) {
                     return Ok(next);
                 }
-                // Twice, as elsewhere.
+                // Read twice, as in `look`.
                 let angle = self.angles.of(self.first + next).await?;
                 let off = nearest(angle - self.at - expected);
                 if !self.draws_on(next, width, off) {
@@ -255,16 +256,16 @@ impl Hand {
         }
     }
 
-    /// Whether a line goes on to the sector at `offset`. Holes near its beginning
-    /// make it rough either way.
+    /// Returns true if a line continues to the sector at `offset`. Holes near the beginning make
+    /// the line rough either way.
     fn draws_on(&self, offset: u64, width: f64, off: f64) -> bool {
-        // The line reaches half as far, and noise is in its width.
+        // The width comes from a line half as long, and contains its noise.
         let noisy = 2.0 * self.rough() / offset as f64;
         if offset > 1 && width + noisy < 1.0 / TRACK_SECTORS_MAX as f64 {
             return false;
         }
         if width == 0.0 {
-            // Of the very first sector nothing is known but that it is no track.
+            // Nothing is known of the very first sector except that its angle is less than a track.
             return off.abs() < FIRST_SECTOR_MAX;
         }
         let near =

@@ -1,4 +1,4 @@
-//! Requests of one kind, compared with each other alone.
+//! Requests of one kind, compared only with each other.
 
 use super::log::{Logged, OwnLog};
 use crate::validate::Sample;
@@ -6,18 +6,17 @@ use fullstroke_contract::Operation;
 use fullstroke_units::Seed;
 use std::ops::Range;
 
-/// Fewer requests of a kind are compared together with all others of which there
-/// are few.
+/// Least number of requests of a class. Smaller classes are compared together as one class.
 const TOGETHER_BELOW: usize = 30;
 
 const OPERATIONS: [&str; 2] = ["read", "write"];
 const SIZES: [&str; 4] = ["to 8 KiB", "to 64 KiB", "to 256 KiB", "larger"];
 const OUTSTANDING: [&str; 4] = ["1", "2 to 4", "5 to 16", "more"];
 
-/// One way to tell requests apart: its name, its classes, the class of one.
+/// One way to classify requests: the name, the names of the classes, and the class of a request.
 type Way = (&'static str, &'static [&'static str], fn(&Logged) -> usize);
 
-/// The ways that are shown.
+/// Ways in the report.
 pub(super) const SHOWN: [Way; 3] = [
     ("operation", &OPERATIONS, operation),
     ("size", &SIZES, size),
@@ -42,26 +41,26 @@ fn outstanding(request: &Logged) -> usize {
         .count()
 }
 
-/// What the arm had to do: nothing, as behind the request before; a short way; a
-/// long one.
+/// Returns the class of the arm's movement: 0 for none (the request follows the one before), 1 for
+/// a short way, 2 for a long way.
 fn way(request: &Logged, near: u64) -> usize {
     usize::from(request.distance > 0) + usize::from(request.distance > near)
 }
 
-/// Requests of a log by operation, size, how many were outstanding, and the way of
-/// the arm: a model that has the right distribution of all by the wrong ones is
-/// told by its classes.
+/// Requests of a log by operation, size, number of outstanding requests, and way of the arm. The
+/// classes expose a model that has the right distribution of all requests but the wrong times for
+/// each kind.
 #[derive(Clone, Debug)]
 pub struct Classes {
-    /// The class of each request, `None` where nothing is compared.
+    /// Class of each request; `None` if the request is not compared.
     of: Vec<Option<usize>>,
     measured: Vec<Sample>,
 }
 
 impl Classes {
-    /// The classes of some requests of `log`.
+    /// Classifies some requests of `log`.
     pub(crate) fn new(log: &OwnLog, requests: Range<usize>) -> Classes {
-        // Short: within a 64th of what the log spans.
+        // A short way is within 1/64 of the span of the log.
         let near = log.span_sectors / 64;
         let fine = |request: &Logged| {
             let ways = ((operation(request) * SIZES.len() + size(request)) * OUTSTANDING.len()
@@ -93,9 +92,9 @@ impl Classes {
         }
     }
 
-    /// Root-mean-square distance of simulated times from the measured ones, class by
-    /// class, each weighted by its requests, in ms. `times` are those of the requests
-    /// of which these are the classes.
+    /// Returns the root-mean-square distance of simulated times from the measured times, in ms. The
+    /// distance is computed class by class and weighted by the number of requests. `times` belong
+    /// to the classified requests.
     pub fn distance_ms(&self, times: &[f64]) -> f64 {
         let mut simulated: Vec<Vec<f64>> = vec![Vec::new(); self.measured.len()];
         for (class, time) in self.of.iter().zip(times) {
@@ -113,7 +112,7 @@ impl Classes {
         }))
     }
 
-    /// The same distance between the measurement and resamples of it.
+    /// Returns the same distance between the measurement and its resamples.
     pub(crate) fn noise_ms(&self, seed: Seed, resamples: u32) -> f64 {
         let classes = self.measured.iter().filter(|measured| !measured.is_empty());
         self.mean_square(

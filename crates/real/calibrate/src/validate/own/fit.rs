@@ -1,4 +1,4 @@
-//! The descent along the parameters, and how surely each is told.
+//! The descent along the parameters, and the confidence range of each.
 
 use super::classes::Classes;
 use super::log::OwnLog;
@@ -13,37 +13,37 @@ use serde::Serialize;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Steps are halved so often at most; by then each is as small as its last.
+/// Largest number of halvings of a step. After these, each step is as small as its last value.
 const HALVINGS: u32 = 6;
-/// Passes over all parameters with steps of one size.
+/// Largest number of passes over all parameters with steps of one size.
 const PASSES_MAX: usize = 3;
-/// Steps with which numbers adapt to another choice.
+/// Halvings of the steps with which numbers adapt to another choice from a list.
 const COARSE: Range<u32> = 0..4;
-/// The mean of so many bootstrap resamples repeats to 4 %.
+/// Number of bootstrap resamples. The mean of 100 resamples repeats to 4 %.
 const RESAMPLES: u32 = 100;
 
-/// A parameter, and how surely the log tells it.
+/// A parameter with its confidence range.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FittedParameter {
-    /// Its key in the drive file; `(factor)`: what the times of the curve are
-    /// multiplied by.
+    /// Key of the parameter in the drive file. `(factor)` means that the times of the curve are
+    /// multiplied by the value.
     pub key: &'static str,
-    /// As the library has it.
+    /// Value in the library.
     pub library: String,
-    /// As fitted.
+    /// Fitted value.
     pub fitted: String,
-    /// Whether it was changed.
+    /// True if the fit changed the value.
     pub changed: bool,
-    /// Whether it was changed to an end of the range that is tried.
+    /// True if the fitted value is an end of the permitted range.
     pub at_end: bool,
-    /// From here on up the half that chooses cannot tell it from the fitted one;
-    /// `None` if it tells nothing below it, or its values are no range.
+    /// Lower end of the range that the choosing half cannot tell from the fitted value. `None` if
+    /// no lower value differs, or if the values form no range.
     pub least: Option<String>,
-    /// And up to here.
+    /// Upper end of this range.
     pub most: Option<String>,
 }
 
-/// Parameters by their number, where a descent has come to.
+/// Parameter values by number, at one point of a descent.
 #[derive(Clone, Debug)]
 pub(super) struct Descent {
     values: Vec<Option<f64>>,
@@ -51,7 +51,7 @@ pub(super) struct Descent {
 }
 
 impl Descent {
-    /// The drive of this model with these parameters.
+    /// Returns the drive of this model with these parameters.
     pub(super) fn config(&self, model: &Model) -> DriveConfig {
         let mut config = model.config().clone();
         for (parameter, value) in PARAMETERS.iter().zip(&self.values) {
@@ -76,12 +76,13 @@ impl Descent {
     }
 }
 
-/// A change must earn its place: replays with other phases differ by chance.
+/// Returns true if the gain is at least [`GAIN_MIN`], because replays with other phases differ by
+/// chance.
 fn betters(tried: &Descent, best: &Descent) -> bool {
     tried.distance_ms < best.distance_ms * (1.0 - GAIN_MIN)
 }
 
-/// Holds drives against the half of a log that chooses.
+/// Compares drives with the choosing half of a log.
 pub(super) struct Fit<'a> {
     log: &'a OwnLog,
     requests: Arc<[Paced]>,
@@ -105,14 +106,14 @@ impl<'a> Fit<'a> {
         self.log
     }
 
-    /// How far `model` is from the measurement.
+    /// Returns the distance of `model` from the measurement.
     pub(super) fn distance(&self, model: &Model) -> Result<f64, ValidateError> {
         Ok(self
             .classes
             .distance_ms(&times_of(self.log, model, &self.requests)?))
     }
 
-    /// The same of a drive that is changed; none if there cannot be such a drive.
+    /// Measures the distance of a changed drive; infinity if there can be no such drive.
     fn tried(&self, model: &Model, mut descent: Descent) -> Result<Descent, ValidateError> {
         if let Ok(changed) = Model::new(descent.config(model)) {
             descent.distance_ms = self.distance(&changed)?;
@@ -120,7 +121,7 @@ impl<'a> Fit<'a> {
         Ok(descent)
     }
 
-    /// The parameters that the log can tell.
+    /// Returns the parameters covered by the log.
     fn free(&self, model: &Model) -> impl Iterator<Item = (usize, &'static Parameter)> {
         let config = model.config();
         let told =
@@ -128,9 +129,9 @@ impl<'a> Fit<'a> {
         PARAMETERS.iter().enumerate().filter(told)
     }
 
-    /// From the drive as it is downhill along the numbers; then with each other
-    /// value of what is chosen from a list, the numbers having adapted to it. A
-    /// wrong number of revolutions may be nearer as long as the seeks are wrong.
+    /// Descends from the given drive along the numbers. Then tries each other value of the
+    /// parameters with a list of values, after the numbers have adapted to that value. A wrong
+    /// speed of rotation may fit better as long as the seeks are wrong.
     pub(super) fn descend(&self, model: &Model) -> Result<Descent, ValidateError> {
         let as_it_is = Descent {
             values: vec![None; PARAMETERS.len()],
@@ -153,7 +154,7 @@ impl<'a> Fit<'a> {
         Ok(best)
     }
 
-    /// Along one number after the other, in steps that become smaller.
+    /// Descends along one number after the other, in steps of decreasing size.
     fn downhill(
         &self,
         model: &Model,
@@ -176,7 +177,7 @@ impl<'a> Fit<'a> {
         Ok(best)
     }
 
-    /// Up as long as it helps; if it never does, down.
+    /// Moves up while the distance falls. If it never helps, moves down.
     fn along(
         &self,
         model: &Model,
@@ -201,9 +202,8 @@ impl<'a> Fit<'a> {
         Ok(best)
     }
 
-    /// Each parameter with the range in which its drive cannot be told from the
-    /// best: where the distance grows by less than the noise of the measurement,
-    /// the others as they are.
+    /// Returns each parameter with its confidence range. Within the range, the distance grows by
+    /// less than the noise of the measurement, while the other parameters stay.
     pub(super) fn surely(
         &self,
         model: &Model,
@@ -225,8 +225,8 @@ impl<'a> Fit<'a> {
         Ok(found)
     }
 
-    /// The first value in a direction, in steps that double, at which the drive is
-    /// told from the best.
+    /// Returns the first value in a direction at which the drive can be told from the best. The
+    /// steps double.
     fn until_told(
         &self,
         model: &Model,

@@ -1,4 +1,4 @@
-//! A trace with latencies, as requests that can be replayed.
+//! A trace with latencies, as requests for a replay.
 
 use crate::validate::paced::Paced;
 use crate::validate::{FoundDrive, Sample, ValidateError};
@@ -12,63 +12,63 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A log of fewer requests cannot be cut in half and tell anything: a quantile
-/// of 0.9 of each half rests on ten requests.
+/// Least number of requests of a log. The log is cut in half, and a quantile of 0.9 of each half
+/// rests on ten requests.
 pub const LOGGED_MIN: usize = 200;
 
-/// Requests that the arm served must be as many in the half that chooses.
+/// Least number of requests of the choosing half that the arm must have served.
 const SERVED_BY_THE_ARM_MIN: usize = 50;
 
-/// What takes longer than this was not answered by a cache alone: a buffer needs
-/// tenths of it, half a revolution at 15,000 rpm is 2 ms.
+/// Longest time in ms that a cache alone may take. A buffer needs tenths of this time; half a
+/// revolution at 15,000 rpm is 2 ms.
 const FROM_A_CACHE_MS_MAX: f64 = 1.0;
 
-/// Part of the requests of which the completion may be unknown.
+/// Largest fraction of requests without a known completion.
 const UNKNOWN_SHARE_MAX: f64 = 0.1;
 
-/// What the times of a log are counted from.
+/// Start of the times in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Times {
-    /// From when the host sent a request to the device: the device's alone.
+    /// From the issue to the device: only the device's time.
     Issue,
-    /// From its arrival at the traced layer: the host's queue is in them.
+    /// From the arrival at the traced layer: the host's queue is included.
     Arrival,
 }
 
-/// What a request was, where it came from, and how long it took.
+/// A request of the log: its kind, the way of the arm, and its time.
 #[derive(Clone, Copy, Debug)]
 pub struct Logged {
     pub(crate) operation: Operation,
     pub(crate) sectors: u64,
-    /// How many were outstanding when it went, itself among them.
+    /// Number of outstanding requests at the issue, including this request.
     pub(crate) outstanding: usize,
-    /// From the end of the request before it to its own beginning, in sectors.
+    /// Distance in sectors from the end of the request before to the start of this request.
     pub(crate) distance: u64,
-    /// `None` for what moves no data: it is replayed, and not compared.
+    /// Measured time; `None` for a request without data, which is replayed but not compared.
     pub(crate) measured_ms: Option<f64>,
 }
 
 /// A log of one disk.
 #[derive(Clone, Debug, Serialize)]
 pub struct OwnLog {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// Its format.
+    /// Format of the file.
     pub format: &'static str,
-    /// Reads and writes.
+    /// Number of reads and writes.
     pub requests: usize,
-    /// What its times are counted from.
+    /// Start of the times.
     pub times: Times,
-    /// Left out: requests of which no completion is known.
+    /// Number of requests left out because their completion is unknown.
     pub without_completion: usize,
-    /// Left out: discards and what starts or stops platters.
+    /// Number of requests left out because they are discards or start or stop the platters.
     pub other_operations: usize,
-    /// Whether there was more than was read.
+    /// True if the file has more requests than were read.
     pub cut: bool,
-    /// The end of the highest address.
+    /// End of the highest address, in sectors.
     pub span_sectors: u64,
-    /// The unit in which its times are told, where it is 0.05 ms or more.
+    /// Resolution of the times in ms; `None` if finer than 0.05 ms.
     pub resolution_ms: Option<f64>,
     #[serde(skip)]
     pub(crate) paced: Arc<[Paced]>,
@@ -76,7 +76,7 @@ pub struct OwnLog {
     pub(crate) logged: Vec<Logged>,
 }
 
-/// A request between its start at the device and its completion.
+/// A request from its start at the device to its completion.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     operation: Operation,
@@ -86,13 +86,12 @@ struct Span {
 }
 
 impl OwnLog {
-    /// The first `requests_max` requests of the trace at `path`. Of `options`
-    /// the format and the device are taken.
+    /// Reads the first `requests_max` requests of the trace at `path`. Of `options` the format and
+    /// the device are used.
     ///
     /// # Errors
-    /// A trace that cannot be read, and one that cannot tell what its disk is
-    /// like: of several devices, without latencies, too short, answered by
-    /// caches.
+    /// If the trace cannot be read, or cannot tell the properties of its disk: a trace of several
+    /// devices, without latencies, too short, or answered by caches.
     pub fn read(
         path: &Path,
         options: &Options,
@@ -113,10 +112,10 @@ impl OwnLog {
         Ok(log)
     }
 
-    /// The log of these requests.
+    /// Creates the log of these requests.
     ///
     /// # Errors
-    /// As [`read`](Self::read), for what cannot tell.
+    /// As [`read`](Self::read), for a log that cannot tell the properties of its disk.
     pub fn new(
         file: String,
         format: &'static str,
@@ -193,12 +192,13 @@ impl OwnLog {
         ))
     }
 
-    /// The first request of the half that judges.
+    /// Returns the index of the first request of the judging half.
     pub(crate) fn half(&self) -> usize {
         self.paced.len() / 2
     }
 
-    /// Measured times of the chosen ones among `requests`, and theirs of `times`.
+    /// Returns the measured times of the `chosen` requests among `requests`, and their times in
+    /// `times`.
     pub(crate) fn compared(
         &self,
         requests: Range<usize>,
@@ -213,7 +213,7 @@ impl OwnLog {
         (Sample::new(measured), Sample::new(simulated))
     }
 
-    /// An error if the log reaches beyond `drive`.
+    /// Returns an error if the log reaches beyond `drive`.
     pub(crate) fn fits_on(&self, drive: &FoundDrive) -> Result<(), ValidateError> {
         let capacity = drive.model.config().capacity_sectors.0;
         if self.span_sectors <= capacity {
@@ -245,9 +245,9 @@ fn one_device(records: &[Record]) -> Result<(), Reason> {
     ))
 }
 
-/// The requests with known completions by their start at the device, those that
-/// the host had joined as one; and how many have no completion. Where issues
-/// are known of all of these, they are the starts.
+/// Returns the requests with known completions by their start at the device, and the number of
+/// requests without completion. Requests that the host had merged count as one. If all issue times
+/// are known, these are the starts.
 fn spans<'a>(records: impl Iterator<Item = &'a Record>) -> (Times, Vec<Span>, usize) {
     let (mut known, mut unknown) = (Vec::new(), 0);
     for record in records {
@@ -281,14 +281,14 @@ fn spans<'a>(records: impl Iterator<Item = &'a Record>) -> (Times, Vec<Span>, us
     )
 }
 
-/// Whether both were parts of one request to the device.
+/// Returns true if both were parts of one request to the device.
 fn goes_on(last: &Span, next: &Span) -> bool {
     (last.operation, last.start, last.end) == (next.operation, next.start, next.end)
         && last.extent.end() == next.extent.start
         && next.extent.sectors > Sectors::ZERO
 }
 
-/// The requests in order of start, each with what it awaits.
+/// Returns the requests in the order of their start, each with the number of completions it awaits.
 fn paced(spans: &[Span]) -> (Vec<Paced>, Vec<Logged>) {
     let mut ends: Vec<Time> = spans.iter().map(|span| span.end).collect();
     ends.sort_unstable();
@@ -322,7 +322,7 @@ fn paced(spans: &[Span]) -> (Vec<Paced>, Vec<Logged>) {
     spans.iter().enumerate().map(request).unzip()
 }
 
-/// The greatest unit of which all times are multiples, from 0.05 ms on.
+/// Returns the greatest unit of which all times are multiples; `None` below 0.05 ms.
 fn resolution_ms(spans: &[Span]) -> Option<f64> {
     let times = spans
         .iter()
@@ -426,7 +426,7 @@ mod tests {
     }
 
     proptest! {
-        /// Played back with its own times, a log comes out as it was.
+        /// A replay of a log with its own times reproduces the log.
         #[test]
         fn what_is_awaited_gives_the_starts_back(
             times in prop::collection::vec((0u64..2000, 0u64..5000), 1..80),

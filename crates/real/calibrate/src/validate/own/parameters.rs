@@ -1,38 +1,38 @@
-//! What is free in a drive.
+//! Free parameters of a drive.
 
 use super::log::{Logged, OwnLog};
 use fullstroke_contract::Operation;
 use fullstroke_drive::{DriveConfig, ReadAhead, SeekConfig};
 
-/// A key of a drive file that is fitted.
+/// A fitted key of a drive file.
 #[derive(Clone, Copy)]
 pub(super) struct Parameter {
-    /// The key, or what is multiplied.
+    /// Key, or name of the multiplied value.
     pub(super) key: &'static str,
-    /// The keys that it stands for.
+    /// Keys of the drive file set by this parameter.
     pub(super) keys: &'static [&'static str],
-    /// Whether a log can tell it at all.
+    /// Returns true if a log has information on this parameter.
     pub(super) told_by: fn(&OwnLog, &DriveConfig) -> bool,
-    /// Its value in a drive of the library.
+    /// Returns the value in a drive of the library.
     pub(super) of: fn(&DriveConfig) -> f64,
-    /// Sets it in a drive that was like the second one.
+    /// Sets the value in the first drive. The second drive is the original.
     pub(super) set: fn(&mut DriveConfig, &DriveConfig, f64),
     pub(super) values: Values,
 }
 
-/// What a parameter may be.
+/// Permitted values of a parameter.
 #[derive(Clone, Copy)]
 pub(super) enum Values {
-    /// One of these, each with its name where it is no number.
+    /// A list of values, each with a name if the value is no number.
     Each(&'static [(f64, &'static str)]),
-    /// Any from `least` to `most`; looked for in steps from `first` to `last`.
+    /// Any value from `least` to `most`. The search uses steps from `first` to `last`.
     Sums {
         least: f64,
         most: f64,
         first: f64,
         last: f64,
     },
-    /// The same, steps being factors.
+    /// Any value from `least` to `most`. The steps are factors.
     Factors {
         least: f64,
         most: f64,
@@ -41,7 +41,7 @@ pub(super) enum Values {
     },
 }
 
-/// The parameters, those that move most first.
+/// The parameters, in the order of their effect, the strongest first.
 pub(super) const PARAMETERS: [Parameter; 9] = [
     Parameter {
         key: "rpm",
@@ -49,7 +49,7 @@ pub(super) const PARAMETERS: [Parameter; 9] = [
         told_by: |_, _| true,
         of: |drive| drive.rpm,
         set: |drive, _, value| drive.rpm = value,
-        // What drives with platters of 2.5 and 3.5 inches turn at.
+        // Speeds of drives with platters of 2.5 and 3.5 inches.
         values: Values::Each(&[
             (4200.0, ""),
             (5400.0, ""),
@@ -205,7 +205,7 @@ pub(super) const PARAMETERS: [Parameter; 9] = [
     },
 ];
 
-/// The keys of a drive file that a parameter stands for.
+/// Returns the keys of a drive file set by a parameter.
 pub(super) fn keys(parameter: &'static str) -> &'static [&'static str] {
     PARAMETERS
         .iter()
@@ -215,7 +215,7 @@ pub(super) fn keys(parameter: &'static str) -> &'static [&'static str] {
 
 const BUS_MS_PER_SECTOR_MIN: f64 = 0.000_25;
 
-/// Disciplines that are tried; the first stands for the drive's own.
+/// Disciplines to try. The first stands for the drive's own.
 const DISCIPLINES: [&str; 4] = ["", "fcfs", "clook", "satf"];
 
 fn has(log: &OwnLog, operation: Operation) -> bool {
@@ -223,7 +223,7 @@ fn has(log: &OwnLog, operation: Operation) -> bool {
     log.logged.iter().any(compared)
 }
 
-/// A curve whose times are multiplied by `factor`.
+/// Returns a curve with times multiplied by `factor`.
 fn scaled(seek: &SeekConfig, factor: f64) -> SeekConfig {
     match seek {
         SeekConfig::Points {
@@ -262,8 +262,7 @@ fn scaled(seek: &SeekConfig, factor: f64) -> SeekConfig {
 }
 
 impl Values {
-    /// How large a step is after `halvings`, or `None` where it would be below the
-    /// last.
+    /// Returns the size of a step after `halvings`; `None` if it would be below the last.
     pub(super) fn step(self, halvings: u32) -> Option<f64> {
         match self {
             Values::Each(_) => None,
@@ -278,7 +277,7 @@ impl Values {
         }
     }
 
-    /// `value` after `steps` steps; `None` beyond the range.
+    /// Returns `value` after `steps` steps; `None` beyond the range.
     pub(super) fn moved(self, value: f64, step: f64, steps: f64) -> Option<f64> {
         let (least, most, moved) = match self {
             Values::Each(_) => return None,
@@ -289,7 +288,7 @@ impl Values {
         (moved != value).then_some(moved)
     }
 
-    /// Whether a range has no more on one side of `value`.
+    /// Returns true if `value` is an end of the range.
     pub(super) fn ends_at(self, value: f64) -> bool {
         match self {
             Values::Each(_) => false,
@@ -299,7 +298,7 @@ impl Values {
         }
     }
 
-    /// The value as drive files have it.
+    /// Returns the value as written in drive files.
     pub(super) fn shown(self, value: f64) -> String {
         let named = match self {
             Values::Each(values) => values

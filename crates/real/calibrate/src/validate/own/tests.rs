@@ -1,4 +1,4 @@
-//! A drive is recorded, changed from what the library says, and fitted again.
+//! Records a drive with changed parameters, and fits it again.
 
 use super::{OwnLog, Verdict, fit_own_disk};
 use crate::validate::paced::{Paced, simulate};
@@ -10,7 +10,7 @@ use fullstroke_units::{Angle, Duration, Seed, Time};
 
 const DRIVE: &str = "ibm-ultrastar-xp-4.51gb";
 
-/// The library's drive: 0.47 ms more of overhead, seeks a sixth longer.
+/// The library's drive with 0.47 ms more overhead and seeks longer by a sixth.
 fn other() -> (DriveConfig, f64) {
     let mut config = drives::load(DRIVE).unwrap().config().clone();
     config.command_overhead_ms += 0.47;
@@ -49,8 +49,8 @@ fn other() -> (DriveConfig, f64) {
     (config, overhead)
 }
 
-/// Random reads, a third of them short ways from the last one, one at a time on
-/// `model`: what a recorder would have seen.
+/// Returns the records of random reads on `model`, one at a time, as a recorder would write them. A
+/// third of the reads lie a short way from the read before.
 fn recorded(model: &Model, count: u64) -> Vec<Record> {
     let mut random = Seed(7).stream("reads");
     let capacity = model.config().capacity_sectors.0 - 64;
@@ -91,7 +91,7 @@ fn recorded(model: &Model, count: u64) -> Vec<Record> {
 #[test]
 fn a_recorded_drive_is_found_again_from_a_wrong_beginning() {
     let (config, overhead) = other();
-    // Nobody knows how far the platters had turned when the recorder began.
+    // The angle of the platters at the start of the recording is unknown in practice.
     let disk = Model::new(config)
         .unwrap()
         .turned(Angle::from_revolutions(0.37));
@@ -133,7 +133,8 @@ fn a_recorded_drive_is_found_again_from_a_wrong_beginning() {
 fn a_disk_that_no_drive_is_like_is_not_to_be_trusted() {
     let model = drives::load(DRIVE).unwrap();
     let mut records = recorded(&model, 600);
-    // An array behind a controller: now its cache answers, now a queue of others.
+    // An array behind a controller: some requests are cache hits, others wait in the queue of other
+    // hosts.
     let mut random = Seed(3).stream("others");
     for record in &mut records {
         let ms = if random.below(2) == 0 {

@@ -4,34 +4,33 @@ use super::{FittedParameter, Kind, OwnLog, Part, Times};
 use serde::Serialize;
 use std::fmt;
 
-/// A drive's distance from its own measurement may be this share of the mean: of
-/// the eight measured disks that nobody had looked at the furthest was 6.0 % away
-/// (VALIDATION.md, Atlas III left out).
+/// Largest distance for the verdict `Close`, as a share of the mean. Of the eight measured disks
+/// that were in no fit, the furthest was 6.0 % away (VALIDATION.md, Atlas III left out).
 const CLOSE: f64 = 0.06;
-/// Up to here means can be used. Three times that: a choice of ours.
+/// Largest distance for the verdict `Rough`, at which means can be used. The value is about three
+/// times `CLOSE`, by the project's choice.
 const ROUGH: f64 = 0.2;
-/// Held out, a fit may be so many times as far away as where it was made before it
-/// is called one of chance.
+/// Ratio of the held-out distance to the fitted distance from which on the fit counts as chance.
 const BY_CHANCE: f64 = 2.0;
 
-/// How far a model may be trusted.
+/// Verdict on the use of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// As near as library drives are to the disks that they describe.
+    /// As near as library drives are to their disks.
     Close,
     /// Means can be used, single percentiles cannot.
     Rough,
-    /// The model is no model of this disk.
+    /// The model does not describe this disk.
     None,
 }
 
-/// A verdict and what it rests on.
+/// A verdict with its reasons.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trust {
     /// The verdict.
     pub verdict: Verdict,
-    /// Reasons and limits, a sentence each.
+    /// Reasons and limits, one sentence each.
     pub sentences: Vec<String>,
 }
 
@@ -104,8 +103,8 @@ impl Trust {
 }
 
 impl Kind {
-    /// Whether the whole's verdict does not hold for them: enough requests to say so,
-    /// and further away than it allows.
+    /// Returns true if the whole's verdict does not hold for this kind. The kind must have enough
+    /// requests and a distance above the limit of the verdict.
     fn far(&self, verdict: Verdict) -> bool {
         let allowed = match verdict {
             Verdict::Close => CLOSE.max(ROUGH / 2.0),
@@ -116,7 +115,7 @@ impl Kind {
     }
 }
 
-/// What the log has too little of to say anything.
+/// Returns a sentence about the kinds of requests of which the log has too few.
 fn unseen(kinds: &[Kind]) -> Option<String> {
     let seen = |by: &str, class: &str| {
         kinds

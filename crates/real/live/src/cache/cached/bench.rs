@@ -1,8 +1,9 @@
-//! A cache above a server that loses power and fails requests as it is told, and what clients know.
+//! A cache above a server that loses power and fails requests on command, with the knowledge of the
+//! clients.
 //!
-//! A write that fails below is not there, and memory has let go of it: it is lost, and not
-//! silently if the next flush fails. What a flush that fails below leaves is made durable by
-//! the next that does not.
+//! Data of a failed write below are stored neither there nor in memory. So the data are lost, but
+//! not silently if the next flush fails. Data left volatile by a failed flush become durable with
+//! the next successful flush.
 
 use super::*;
 use crate::cache::pages::SECTOR;
@@ -13,22 +14,23 @@ use std::ops::Range;
 /// Sectors of the device: more than memory holds.
 const SECTORS: u64 = 1024;
 
-/// Versions of sectors, and who knows what of them.
+/// Versions of sectors, and the knowledge of the clients.
 pub(super) struct Bench {
     cached: Cached,
     now: Time,
     jobs: Vec<Job>,
-    /// What the server has, and what of that is durable.
+    /// Versions on the server below. `durable` holds the durable versions.
     below: Vec<u8>,
     durable: Vec<u8>,
-    /// The newest that was asked for, that was answered, that was lost on its way, and of which
-    /// the client was told that it is.
+    /// Newest version of each sector: written by a client, answered, lost on the way, and reported
+    /// as lost.
     asked: Vec<u8>,
     answered: Vec<u8>,
     lost: Vec<u8>,
     told: Vec<u8>,
     writes: BTreeMap<u64, (Range<usize>, u8, bool)>,
-    /// What had been answered when a flush began, and when the last that ended well did.
+    /// Answered versions at the start of each flush. `flushed` holds those of the last successful
+    /// flush.
     flushes: BTreeMap<u64, Vec<u8>>,
     flushed: Vec<u8>,
     reads: BTreeMap<u64, Range<usize>>,
@@ -123,7 +125,7 @@ impl Bench {
         self.collect();
     }
 
-    /// Any job that is under way ends, or fails as a whole.
+    /// Ends any job in flight, or fails the whole job.
     fn end(&mut self, which: usize, fails: bool) {
         if self.jobs.is_empty() {
             return;
@@ -163,7 +165,7 @@ impl Bench {
             .ended(self.now, id, if fails { Err(()) } else { Ok(read) });
     }
 
-    /// Everything ends as it should from now on.
+    /// Ends all jobs with success from now on.
     pub fn drain(&mut self) {
         for _ in 0..20_000 {
             if self.jobs.is_empty() {
@@ -197,7 +199,8 @@ impl Bench {
         self.check_flushed();
     }
 
-    /// What was lost may be there, or what was before; nothing else.
+    /// A read must return the newest version. After a loss it may return the lost or an earlier
+    /// version.
     fn have_read(&self, range: Range<usize>, outcome: &Outcome) {
         let Outcome::Data(data) = outcome else {
             assert_eq!(*outcome, Outcome::Failed);
@@ -230,7 +233,7 @@ impl Bench {
                         "FUA of sector {sector}: {kept} for {version}"
                     );
                 }
-                // Its client knows that it may not be there.
+                // The client knows that the data may be missing.
                 _ => self.told[sector] = self.told[sector].max(version),
             }
         }
@@ -246,7 +249,8 @@ impl Bench {
         newer.for_each(|(flushed, promised)| *flushed = *promised.max(flushed));
     }
 
-    /// Were it killed now, whatever was flushed would be there, or its client was told.
+    /// Checks that all flushed versions would survive a kill now, or that the client was told of
+    /// the loss.
     fn check_flushed(&self) {
         for (sector, flushed) in self.flushed.iter().enumerate() {
             let kept = self.durable[sector].max(self.told[sector]);
@@ -257,7 +261,7 @@ impl Bench {
         }
     }
 
-    /// What is left when everything is answered.
+    /// Checks the state after all requests are answered.
     pub fn check_end(&self) {
         assert!(self.reads.is_empty() && self.writes.is_empty() && self.flushes.is_empty());
         let known =
@@ -267,12 +271,12 @@ impl Bench {
             self.failures > 0 || self.durable == self.asked,
             "not everything is durable"
         );
-        // No more is kept than memory has, and what sweeping leaves.
+        // No more pages are kept than memory holds, plus the slack of sweeping.
         assert!(self.cached.pages.len() <= slack(64));
     }
 }
 
-/// Requests, signals and ends of jobs, of which such a share fails.
+/// Requests, signals and ends of jobs. The share `fails` of the jobs fails.
 pub(super) fn steps(fails: f64) -> impl Strategy<Value = Vec<Step>> {
     let place = (0..SECTORS - 64, 1u64..64);
     let fails = if fails > 0.0 {

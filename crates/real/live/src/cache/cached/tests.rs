@@ -8,20 +8,20 @@ proptest! {
     fn nothing_flushed_is_lost_nothing_is_older_and_reads_see_what_was_written(steps in steps(0.0)) {
         let mut bench = Bench::new();
         steps.iter().for_each(|step| bench.step(step));
-        // In the end everything is answered, whatever waits for whom.
+        // In the end every request is answered, whatever waits for what.
         bench.drain();
         bench.step(&Step::Flush);
         bench.drain();
         bench.check_end();
     }
 
-    /// Whatever the order of reads, writes, PUSH, PULL, flushes and failures.
+    /// Holds for any order of reads, writes, PUSH, PULL, flushes and failures.
     #[test]
     fn what_is_lost_below_is_told_by_the_next_flush(steps in steps(0.1)) {
         let mut bench = Bench::new();
         steps.iter().for_each(|step| bench.step(step));
         bench.drain();
-        // One may still tell of what has failed.
+        // One flush may still report an earlier failure.
         for _ in 0..2 {
             bench.step(&Step::Flush);
             bench.drain();
@@ -30,7 +30,7 @@ proptest! {
     }
 }
 
-/// A cache of which everything that was asked below has been taken.
+/// Takes all jobs of a cache for the server below.
 fn taken(cached: &mut Cached) -> Vec<Job> {
     cached.jobs().collect()
 }

@@ -1,4 +1,4 @@
-//! Files as parts of a block device, or of a file that stands for one.
+//! Files as parts of a block device, or of a file in place of one.
 
 use super::{Medium, Reader, Source};
 use crate::stream_test::StreamTestError;
@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A device, and where its files lie.
+/// A device with the places of its files.
 struct Device {
     file: Arc<File>,
     files: Arc<MediaFiles>,

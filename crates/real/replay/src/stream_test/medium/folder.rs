@@ -1,4 +1,4 @@
-//! Files in a folder, made for the test and removed after it.
+//! Files in a folder, made for the test and removed after the test.
 
 use super::{Medium, Reader, Source};
 use crate::stream_test::StreamTestError;
@@ -11,18 +11,18 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Files in a folder whose size is not said.
+/// Default size of a file in a folder.
 const FILE_BYTES: u64 = 64 << 20;
-/// So much is written at a time.
+/// Number of bytes per write.
 const PIECE_BYTES: usize = 1 << 20;
-/// Part of the folder's free space that is not taken.
+/// Share of the folder's free space that stays free.
 const SPARED: f64 = 0.05;
 
 /// The files.
 struct Folder {
     files: Vec<Arc<File>>,
     read_bytes: usize,
-    // Dropping it removes them.
+    // The folder is removed on drop.
     _folder: tempfile::TempDir,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn make(
     })
 }
 
-/// Bytes that no file system makes smaller.
+/// Writes bytes that no file system can compress or deduplicate.
 fn write(path: &Path, length: u64, random: &mut fullstroke_units::Random) -> io::Result<()> {
     let mut piece = vec![0; PIECE_BYTES];
     for word in piece.chunks_exact_mut(8) {
@@ -99,7 +99,7 @@ fn write(path: &Path, length: u64, random: &mut fullstroke_units::Random) -> io:
     let mut file = File::create(path)?;
     let mut left = length;
     while left > 0 {
-        // One word of it is another each time: no two blocks are the same.
+        // One word of each piece changes, so no two pieces are equal.
         piece[..8].copy_from_slice(&(left ^ random.below(u64::MAX)).to_le_bytes());
         let now = left.min(PIECE_BYTES as u64);
         file.write_all(&piece[..now as usize])?;

@@ -1,4 +1,4 @@
-//! Files as parts of what an NBD server serves, a connection for each stream.
+//! Files as parts of an NBD server's export, with one connection for each stream.
 
 use super::{Medium, NbdAddress, Reader, Source};
 use crate::stream_test::StreamTestError;
@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-/// A server, and where its files lie.
+/// A server with the places of its files.
 struct Remote {
     address: NbdAddress,
     files: Arc<MediaFiles>,

@@ -6,11 +6,11 @@ use std::thread::sleep;
 
 const READ: usize = 16 << 10;
 
-/// A disk with one arm, which a read holds for so long.
+/// A disk with one arm. Each read occupies the arm for the time `takes`.
 struct Arm {
     takes: std::time::Duration,
     busy: Arc<Mutex<()>>,
-    /// From this read of a file on, nothing can be read.
+    /// First read of a file that fails, as all later reads do.
     broken_from: u64,
 }
 
@@ -60,7 +60,7 @@ impl Reader for ArmReader {
     }
 }
 
-/// A read plays 100 ms.
+/// A read holds data for 100 ms.
 fn streams(streams: u32, start_up_reads: u64) -> StreamsConfig {
     let start_up = start_up_reads * READ as u64;
     let text = format!(
@@ -107,8 +107,8 @@ fn streams_that_the_medium_can_serve_all_play() {
     );
 }
 
-/// An arm that needs 40 ms for what plays 100 can serve two and a half. On a host that is busy
-/// players are late as well, and do not notice at once.
+/// An arm that needs 40 ms to read data for 100 ms can serve two and a half streams. On a busy host
+/// players are late as well, and do not notice this at once.
 #[test]
 fn the_ramp_ends_where_the_medium_cannot_follow() {
     let mut seen = Vec::new();

@@ -16,7 +16,7 @@ use std::time::Instant;
 const SIZE: u64 = 64 << 20;
 const MIB: usize = 1 << 20;
 
-/// Requests go to whoever has the other end, and are answered by `answer`.
+/// Passes requests to a channel. `answer` answers them.
 struct Passed(Sender<(Arc<NbdClient>, Request)>);
 
 impl Serves for Passed {
@@ -63,7 +63,7 @@ fn connect(path: &Path) -> Client<UnixStream> {
     Client::connect(UnixStream::connect(path).unwrap(), &Options::default()).unwrap()
 }
 
-/// A read's bytes are all the number of its MiB.
+/// Answers a read with bytes that are all the number of the read's MiB.
 fn answer(client: &Arc<NbdClient>, request: &Request) {
     client.answer(|connection| {
         connection.reply_read(request, |into| {
@@ -110,8 +110,8 @@ fn who_takes_no_answers_holds_nobody_up() {
     }
 }
 
-/// Short answers go while others are added, long ones from where they are; a client that reads now and then has the
-/// socket full in between.
+/// Short answers are sent while others are added; long answers are sent from their place. A client
+/// that reads only now and then fills the socket in between.
 #[test]
 fn answers_of_many_threads_at_a_time_arrive_whole_and_once() {
     const THREADS: usize = 6;
@@ -231,7 +231,7 @@ fn who_hangs_up_is_forgotten() {
     }
 }
 
-/// A folder with the certificate of a server, and who may be trusted for it.
+/// Returns a folder with a server's certificate, and the authority that certifies it.
 fn certified() -> (tempfile::TempDir, RootCertStore) {
     let mut parameters = CertificateParams::new(Vec::new()).unwrap();
     parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -264,7 +264,7 @@ fn ask(stream: &mut impl Write, option: u32, data: &[u8]) {
     stream.flush().unwrap();
 }
 
-/// The kind of the next reply to an option; its data are read.
+/// Reads the next reply to an option and returns its kind.
 fn kind(stream: &mut impl Read) -> u32 {
     let mut reply = [0; 20];
     stream.read_exact(&mut reply).unwrap();
@@ -274,7 +274,7 @@ fn kind(stream: &mut impl Read) -> u32 {
     word(12)
 }
 
-/// A connection past the greeting.
+/// Returns a connection after the greeting.
 fn greeted(path: &Path) -> UnixStream {
     let mut stream = UnixStream::connect(path).unwrap();
     stream.read_exact(&mut [0; 18]).unwrap();
