@@ -126,6 +126,7 @@ impl Document {
             .entry(*first)
             .or_insert_with(|| Value::Object(Map::new()));
         place_at(place, rest, path).map(|place| *place = value)?;
+        // Errors at the replaced values must name the command line, not their old lines.
         self.assigned
             .retain(|key| key != path && !key.starts_with(&format!("{path}.")));
         self.assigned.insert(path.to_owned());

@@ -139,6 +139,12 @@ impl Arm {
         self.rest.is_some() || self.unloading.is_some()
     }
 
+    /// True if the arm counts energy, or unloads idle heads.
+    #[inline]
+    pub(crate) fn has_idle_states(&self) -> bool {
+        self.meter.is_some() || self.unloading.is_some()
+    }
+
     /// True if the platters do not turn.
     pub(crate) fn rests(&self) -> bool {
         self.rest.is_some()
@@ -204,6 +210,12 @@ impl Arm {
     /// Returns each start once.
     pub(crate) fn take_turned(&mut self, now: Time) -> Option<Time> {
         self.turned.take_if(|at| *at <= now)
+    }
+
+    /// True if [`take_turned`](Arm::take_turned) has a start to return, now or later.
+    #[inline]
+    pub(crate) fn has_turned(&self) -> bool {
+        self.turned.is_some()
     }
 
     /// Returns when the platters last began to start.

@@ -55,11 +55,22 @@ pub(crate) struct Buffer {
     /// Largest number of segments with written data, and the number of sectors in these segments.
     write_segments: usize,
     write_sectors: u64,
+    /// Watermark in extents and in sectors: with more dirty data, destaging goes before reads.
+    mark_extents: usize,
+    mark_sectors: u64,
     segments: Segments,
     /// Index of the segment being filled.
     filling: Option<usize>,
     /// Index of the last filled segment.
     filled_last: usize,
+    /// Place of a sector that read-ahead may read next. The place is kept because a search for
+    /// the place at each event costs more than the rest of read-ahead.
+    next_place: Option<(Lbn, Position)>,
+    /// Read-ahead completes no sector and reaches no track before this time.
+    quiet_until: Time,
+    /// Last time up to which the buffer worked, and true if requests were waiting.
+    /// [`Time::NEVER`] if the same call at the same time may find more work.
+    caught_up: (Time, bool),
     /// Dirty data in order of age. Empty if `pool` holds the dirty data.
     dirty: Fifo,
     /// Dirty data in the order of a discipline. `None` unless `destage_discipline` is set.
@@ -119,14 +130,20 @@ impl Buffer {
             .sectors
             .map_or(u64::from(config.segments) * segment_sectors, u64::from);
         let write_segments = config.write_segments.max(1);
+        let write_sectors =
+            (sectors * u64::from(write_segments) / u64::from(config.segments)).max(1);
         Ok(Buffer {
             segment_sectors,
             write_segments: write_segments as usize,
-            write_sectors: (sectors * u64::from(write_segments) / u64::from(config.segments))
-                .max(1),
+            write_sectors,
+            mark_extents: (config.destage_watermark * f64::from(write_segments)) as usize,
+            mark_sectors: (config.destage_watermark * write_sectors as f64) as u64,
             segments: Segments::new(config.segments as usize, config.sectors.map(u64::from)),
             filling: None,
             filled_last: 0,
+            next_place: None,
+            quiet_until: Time::ZERO,
+            caught_up: (Time::NEVER, false),
             dirty: Fifo::new(write_segments as usize),
             pool: pool(config)?,
             config: config.clone(),
@@ -180,10 +197,10 @@ impl Buffer {
 
     /// True if so much data is dirty that destaging goes before reads.
     pub(crate) fn above_watermark(&self) -> bool {
-        let sectors = self.pool.as_ref().map_or(0, Pool::sectors) as f64;
-        let mark = self.config.destage_watermark;
-        self.dirty_len() as f64 > mark * self.write_segments as f64
-            || sectors > mark * self.write_sectors as f64
+        match &self.pool {
+            Some(pool) => pool.len() > self.mark_extents || pool.sectors() > self.mark_sectors,
+            None => self.dirty.len() > self.mark_extents,
+        }
     }
 
     /// True if a write completes when the data are in the buffer.
@@ -198,7 +215,20 @@ impl Buffer {
 
     /// Runs read-ahead and destaging until `now`, while no request needs the arm. If requests are
     /// `waiting`, only dirty data above the watermark go before the requests.
+    #[inline]
     pub(crate) fn catch_up(&mut self, now: Time, waiting: bool, arm: &mut Arm) {
+        // Work without waiting requests leaves nothing to do for work with waiting requests.
+        if self.caught_up == (now, waiting) || self.caught_up == (now, false) {
+            return;
+        }
+        self.work_until(now, waiting, arm);
+        // A sector is long by a rounded time. The sector that ends at `now` may therefore be
+        // complete for a second call only, which begins with the sectors of the first.
+        let is_quiet = self.being_read().is_none() || now < self.quiet_until;
+        self.caught_up = (if is_quiet { now } else { Time::NEVER }, waiting);
+    }
+
+    fn work_until(&mut self, now: Time, waiting: bool, arm: &mut Arm) {
         while let Some(since) = self.dirty_since() {
             let due = self.destages_from(since);
             if due < now {
@@ -218,6 +248,13 @@ impl Buffer {
             self.destage_one(begin, arm);
         }
         self.read_ahead(now, arm);
+    }
+
+    /// Records that the next [`catch_up`](Buffer::catch_up) may find work at any instant.
+    #[inline]
+    fn changes(&mut self) {
+        self.caught_up.0 = Time::NEVER;
+        self.quiet_until = Time::ZERO;
     }
 
     /// Returns the time from which dirty data may go to the medium. The arm may move for the data
@@ -264,6 +301,7 @@ impl Buffer {
 
     /// Writes the next dirty extent to the medium, from `now` on.
     pub(crate) fn destage_one(&mut self, now: Time, arm: &mut Arm) -> Access {
+        self.changes();
         let begin = arm.free_from(now);
         let Some(Dirty {
             extent,
@@ -370,6 +408,7 @@ impl Buffer {
         arm: &mut Arm,
     ) {
         self.catch_up(now, waiting, arm);
+        self.changes();
         let (start, end) = (extent.start.0, extent.end().0);
         let mut dirty = false;
         self.segments.update_overlapping(start, end, |_, segment| {
@@ -448,6 +487,7 @@ impl Buffer {
         if start <= end {
             return;
         }
+        self.changes();
         assert!(
             start <= arm.mechanics().geometry().capacity().0,
             "the heads read on to sector {start}, behind the end of the drive"
@@ -505,6 +545,7 @@ impl Buffer {
     /// Records a hit on a segment. Read-ahead may go on from `now` if the arm is `idle` and not
     /// writing at that time.
     pub(crate) fn hit(&mut self, index: usize, now: Time, extent: Extent, arm: &Arm, idle: bool) {
+        self.changes();
         self.hits += 1;
         self.tick += 1;
         let (
@@ -554,6 +595,7 @@ impl Buffer {
     /// Records the end of a read with sectors from the running read-ahead. The arm is at the end of
     /// the read since `now`.
     pub(crate) fn filled(&mut self, now: Time, extent: Extent, arm: &mut Arm) {
+        self.changes();
         arm.keep_until(now);
         self.tick += 1;
         let Some(index) = self.filling.take() else {
@@ -586,6 +628,7 @@ impl Buffer {
         extent: Extent,
         arm: &mut Arm,
     ) {
+        self.changes();
         self.stop_fill(left);
         self.filling = Some(index);
         assert_eq!(
@@ -597,15 +640,17 @@ impl Buffer {
     }
 
     /// Records a read from the medium. The arm left its place at `left`, landed at `landed`, and
-    /// finished at `now`.
+    /// finished at `now`. `position` is the place of the first sector.
     pub(crate) fn missed(
         &mut self,
         left: Time,
         landed: Time,
         now: Time,
         extent: Extent,
+        position: &Position,
         arm: &mut Arm,
     ) {
+        self.changes();
         arm.keep_until(now);
         let mechanics = arm.mechanics();
         self.tick += 1;
@@ -640,6 +685,7 @@ impl Buffer {
             }
             segment.trim(self.segment_sectors);
             let limit = self.limit(extent, extent.start.0, mechanics);
+            self.keep_place_behind(extent, position, mechanics);
             let Some(index) = self.insert(segment) else {
                 return;
             };
@@ -706,6 +752,7 @@ impl Buffer {
         extent: Extent,
         mechanics: &Mechanics,
     ) {
+        self.changes();
         self.hits += 1;
         self.tick += 1;
         assert!(
@@ -798,6 +845,7 @@ impl Buffer {
     /// Records a write to the medium. The arm left its place at `left`, and the data were on the
     /// medium at `now`.
     pub(crate) fn wrote_through(&mut self, left: Time, now: Time, extent: Extent, arm: &mut Arm) {
+        self.changes();
         arm.keep_until(now);
         self.tick += 1;
         self.stop_fill(left);
@@ -927,21 +975,22 @@ impl Buffer {
     /// Runs read-ahead until `now`. A sector counts when the whole sector has passed.
     fn read_ahead(&mut self, now: Time, arm: &mut Arm) {
         let Some(index) = self.filling else { return };
+        // Only energy depends on parts of a sector.
+        if now < self.quiet_until && !arm.has_idle_states() {
+            return;
+        }
         let Segment { mut end, fill, .. } = *self.segments.get(index);
         let Fill::Ahead { mut since, limit } = fill else {
             return;
         };
         let before = (end, since);
         while end < limit {
-            let track = Passing::of(
-                Lbn(end),
-                Sectors(limit - end),
-                since,
-                arm.head(),
-                arm.mechanics(),
-            );
+            let position = self.place_of(Lbn(end), arm.mechanics());
+            let left = Sectors(limit - end);
+            let track = Passing::at(position, left, since, arm.head(), arm.mechanics());
             if track.landed > now {
                 arm.meter_ahead(PowerState::Seek, since, now);
+                self.quiet_until = track.landed;
                 break;
             }
             arm.lands(since, track.landed, &track.position);
@@ -955,8 +1004,12 @@ impl Buffer {
             if done > Sectors::ZERO {
                 arm.passes(since, track.start, passed);
                 (end, since) = (end + done.0, passed);
+                let geometry = arm.mechanics().geometry();
+                let place = geometry.after(&track.position, done);
+                self.next_place = place.map(|place| (Lbn(end), place));
             }
             if done < track.sectors {
+                self.quiet_until = since + track.sector_at_least(arm.mechanics());
                 arm.meter_ahead(PowerState::Rotate, since, track.start.min(now));
                 arm.meter_ahead(PowerState::Read, track.start.max(since), now);
                 break;
@@ -974,6 +1027,26 @@ impl Buffer {
         self.share();
     }
 
+    /// Returns the place of `lbn`, the next sector of read-ahead.
+    #[inline]
+    fn place_of(&mut self, lbn: Lbn, mechanics: &Mechanics) -> Position {
+        if let Some((of, place)) = &self.next_place
+            && *of == lbn
+        {
+            return *place;
+        }
+        let place = mechanics.geometry().locate(lbn);
+        self.next_place = Some((lbn, place));
+        place
+    }
+
+    /// Records the place behind a read of `extent` from `position` on, if that place lies on the
+    /// same track. Read-ahead goes on from there.
+    fn keep_place_behind(&mut self, extent: Extent, position: &Position, mechanics: &Mechanics) {
+        let place = mechanics.geometry().after(position, extent.sectors);
+        self.next_place = place.map(|place| (extent.end(), place));
+    }
+
     /// Time when read-ahead reaches the limit.
     fn read_ahead_ends(&self, arm: &Arm) -> Time {
         let Some(segment) = self.filling.map(|index| self.segments.get(index)) else {
@@ -985,7 +1058,11 @@ impl Buffer {
         let (mut end, mut since, mut head, mechanics) =
             (segment.end, since, arm.head(), arm.mechanics());
         while end < limit {
-            let track = Passing::of(Lbn(end), Sectors(limit - end), since, head, mechanics);
+            let position = match &self.next_place {
+                Some((of, place)) if of.0 == end => *place,
+                _ => mechanics.geometry().locate(Lbn(end)),
+            };
+            let track = Passing::at(position, Sectors(limit - end), since, head, mechanics);
             head = head.reading(&track.position);
             (end, since) = (
                 end + track.sectors.0,
@@ -1083,6 +1160,7 @@ impl Buffer {
         let Some(index) = self.filling.take() else {
             return;
         };
+        self.changes();
         let fill = match self.segments.get(index).fill {
             Fill::Track { landed, .. } => Fill::Track { landed, left: now },
             _ => Fill::Idle,
@@ -1108,6 +1186,18 @@ impl Passing {
     #[inline]
     fn of(lbn: Lbn, left: Sectors, since: Time, head: Head, mechanics: &Mechanics) -> Passing {
         let position = mechanics.geometry().locate(lbn);
+        Passing::at(position, left, since, head, mechanics)
+    }
+
+    /// Does the same as [`of`](Passing::of) for sectors from `position` on.
+    #[inline]
+    fn at(
+        position: Position,
+        left: Sectors,
+        since: Time,
+        head: Head,
+        mechanics: &Mechanics,
+    ) -> Passing {
         let landed = since + mechanics.seek(head, position.cylinder, position.surface, false);
         let start = landed
             + mechanics
@@ -1128,6 +1218,15 @@ impl Passing {
         let spindle = mechanics.spindle();
         let behind = self.position.angle - self.phase + mechanics.span(&self.position, sectors);
         self.start + spindle.time_to_turn(behind - spindle.angle_at(self.start))
+    }
+
+    /// Returns a lower bound of the time between two completed sectors. An end may be early by
+    /// the rounding of two times and by the tolerance of [`Spindle::wait_for`], 4 ns together.
+    ///
+    /// [`Spindle::wait_for`]: fullstroke_units::Spindle::wait_for
+    fn sector_at_least(&self, mechanics: &Mechanics) -> Duration {
+        let sector = mechanics.spindle().time_to_turn(self.position.sector_angle);
+        sector.saturating_sub(Duration::from_nanos(4))
     }
 
     /// Returns the number of sectors passed by `now`, and the time when the last of these sectors

@@ -728,7 +728,8 @@ impl Drive {
         let medium_end = moves + detour + access.duration();
         access.seek += detour;
         if let Some(buffer) = &mut self.buffer {
-            buffer.missed(moves, access.landing, medium_end, extent, &mut self.arm);
+            let (landing, position) = (access.landing, &waiting.position);
+            buffer.missed(moves, landing, medium_end, extent, position, &mut self.arm);
         }
         let finish = bus.end.max(medium_end) + electronics.read_completion;
         Service {

@@ -48,7 +48,16 @@ pub struct Geometry {
     surfaces: u32,
     cylinders: u32,
     zones: Vec<Zone>,
+    /// First LBN of each zone.
+    firsts: Vec<u64>,
+    /// For each `1 << shift` LBNs, the zone of the first of them. Several entries fall into one
+    /// zone, so that a look-up rarely goes further than one zone from its entry.
+    index: Vec<u32>,
+    shift: u32,
 }
+
+/// Number of entries in the index of zones for each zone, at least.
+const ENTRIES_PER_ZONE: u64 = 8;
 
 impl Geometry {
     /// Lays out a drive.
@@ -103,12 +112,20 @@ impl Geometry {
             ));
         }
         let capacity = Sectors(first_lbn);
+        let firsts: Vec<u64> = zones.iter().map(|zone| zone.first_lbn).collect();
+        let entries = ENTRIES_PER_ZONE * zones.len() as u64;
+        let shift = (capacity.0 / entries).max(1).ilog2();
+        let zone_of = |lbn: u64| firsts.partition_point(|&first| first <= lbn) as u32 - 1;
+        let index = (0..=(capacity.0 - 1) >> shift).map(|entry| zone_of(entry << shift));
         Ok(Geometry {
             spindle,
             capacity,
             surfaces: config.surfaces,
             cylinders: free_cylinder,
             zones,
+            index: index.collect(),
+            firsts,
+            shift,
         })
     }
 
@@ -143,6 +160,31 @@ impl Geometry {
             Ok(spare) => self.position(index, &zone.replacement(spare), 1),
             Err(before_remap) => self.position(index, &placed, before_remap),
         }
+    }
+
+    /// Returns the place of the LBN that follows `sectors` LBNs after the LBN at `position`, as
+    /// [`locate`](Geometry::locate) does. `None` if the heads must move in between.
+    #[inline]
+    pub fn after(&self, position: &Position, sectors: Sectors) -> Option<Position> {
+        if sectors >= position.sectors_left {
+            return None;
+        }
+        let zone = &self.zones[position.zone as usize];
+        let (within_zone, next_slip) =
+            zone.following(position.within_zone, position.next_slip, sectors.0);
+        let passed = within_zone - position.within_zone;
+        Some(Position {
+            angle: Angle(
+                position
+                    .angle
+                    .0
+                    .wrapping_add(position.sector_angle.0.wrapping_mul(passed)),
+            ),
+            sectors_left: position.sectors_left - sectors,
+            within_zone,
+            next_slip,
+            ..*position
+        })
     }
 
     /// Returns the first LBN after the LBNs that follow `lbn` at `position` without a pause, with
@@ -231,7 +273,15 @@ impl Geometry {
     /// Returns the natural place of `lbn`, which holds if the sector is not defective.
     #[inline]
     fn natural(&self, lbn: Lbn) -> (usize, &Zone, Placed) {
-        let index = self.zones.partition_point(|zone| zone.first_lbn <= lbn.0) - 1;
+        let entry = self.index.get((lbn.0 >> self.shift) as usize);
+        let mut index = entry.map_or(self.zones.len() - 1, |&zone| zone as usize);
+        while self
+            .firsts
+            .get(index + 1)
+            .is_some_and(|&first| first <= lbn.0)
+        {
+            index += 1;
+        }
         let zone = &self.zones[index];
         let offset = lbn.0 - zone.first_lbn;
         assert!(offset < zone.lbns, "LBN {} lies beyond the drive", lbn.0);
@@ -522,6 +572,11 @@ mod tests {
                     let position = geometry.locate(lbn);
                     prop_assert_eq!((position.cylinder, position.surface), (track.cylinder, track.surface));
                     prop_assert_eq!(position.sectors_left.0, track.sectors.0 - offset);
+                    for ahead in 0..position.sectors_left.0 {
+                        let after = geometry.after(&position, Sectors(ahead));
+                        prop_assert_eq!(after, Some(geometry.locate(lbn + Sectors(ahead))));
+                    }
+                    prop_assert_eq!(geometry.after(&position, position.sectors_left), None);
                 }
                 next += track.sectors;
             }

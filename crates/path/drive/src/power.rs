@@ -226,9 +226,18 @@ impl Meter {
         );
     }
 
-    /// Books one state from `begin` to `end`.
-    #[inline(never)]
+    /// Books one state from `begin` to `end`. Most calls have nothing to book: the arm stands on
+    /// the right track already, or the time is booked.
+    #[inline]
     pub(crate) fn state(&mut self, state: PowerState, begin: Time, end: Time) {
+        let transition = matches!(state, PowerState::SpinDown | PowerState::SpinUp);
+        if end > begin || transition {
+            self.book_state(state, begin, end);
+        }
+    }
+
+    #[inline(never)]
+    fn book_state(&mut self, state: PowerState, begin: Time, end: Time) {
         let whole = (state, end.saturating_since(begin));
         let nothing = (state, Duration::ZERO);
         self.book(begin, [whole, nothing, nothing]);
@@ -270,8 +279,15 @@ impl Meter {
     }
 
     /// Moves spans ending by `now` from the plan to the totals.
-    #[inline(never)]
+    #[inline]
     pub fn passed(&mut self, now: Time) {
+        if self.planned.front().is_some_and(|span| span.end <= now) {
+            self.total_until(now);
+        }
+    }
+
+    #[inline(never)]
+    fn total_until(&mut self, now: Time) {
         while let Some(span) = self.planned.front().filter(|span| span.end <= now) {
             self.so_far.through(span, self.unloading, now);
             self.planned.pop_front();

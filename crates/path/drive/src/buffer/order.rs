@@ -45,6 +45,9 @@ struct Block {
     len: usize,
     starts: [u64; BLOCK],
     ends: [u64; BLOCK],
+    /// The largest end of each entry and all entries before. A search goes back over the entries
+    /// and ends where this value lies before the place: almost always at the first entry.
+    reaches: [u64; BLOCK],
     segments: [u32; BLOCK],
 }
 
@@ -64,18 +67,18 @@ impl Block {
         len: 0,
         starts: [0; BLOCK],
         ends: [0; BLOCK],
+        reaches: [0; BLOCK],
         segments: [0; BLOCK],
     };
 
     /// Returns the number of entries before a key.
     fn position(&self, start: u64, segment: u32) -> usize {
-        // Bitwise operators keep the loop over the block free of branches.
-        let before =
-            |(&own, &number): (&u64, &u32)| (own < start) | ((own == start) & (number < segment));
-        let entries = self.starts[..self.len]
-            .iter()
-            .zip(&self.segments[..self.len]);
-        entries.map(|entry| usize::from(before(entry))).sum()
+        let mut at = self.starts[..self.len].partition_point(|&own| own < start);
+        // Almost always no other segment begins at the same sector.
+        while at < self.len && self.starts[at] == start && self.segments[at] < segment {
+            at += 1;
+        }
+        at
     }
 
     fn insert(&mut self, at: usize, segment: u32, start: u64, end: u64) {
@@ -89,6 +92,7 @@ impl Block {
         self.segments.copy_within(at..len, at + 1);
         (self.starts[at], self.ends[at], self.segments[at]) = (start, end, segment);
         self.len += 1;
+        self.reach_from(at);
     }
 
     fn remove(&mut self, at: usize) {
@@ -97,6 +101,7 @@ impl Block {
         self.ends.copy_within(at + 1..len, at);
         self.segments.copy_within(at + 1..len, at);
         self.len -= 1;
+        self.reach_from(at);
     }
 
     /// Appends entries of another block.
@@ -106,10 +111,21 @@ impl Block {
         self.ends[len..len + more].copy_from_slice(&other.ends[from..other.len]);
         self.segments[len..len + more].copy_from_slice(&other.segments[from..other.len]);
         self.len += more;
+        self.reach_from(len);
+    }
+
+    /// Computes the reaches from entry `at` on.
+    fn reach_from(&mut self, at: usize) {
+        let mut reach = if at > 0 { self.reaches[at - 1] } else { 0 };
+        let ends = &self.ends[at..self.len];
+        for (own, &end) in self.reaches[at..self.len].iter_mut().zip(ends) {
+            reach = reach.max(end);
+            *own = reach;
+        }
     }
 
     fn reach(&self) -> u64 {
-        self.ends[..self.len].iter().copied().max().unwrap_or(0)
+        self.len.checked_sub(1).map_or(0, |last| self.reaches[last])
     }
 }
 
@@ -198,6 +214,7 @@ impl Order {
         }
         let old = std::mem::replace(&mut block.ends[at], end);
         block.starts[at] = start;
+        block.reach_from(at);
         self.starts[segment] = start;
         if old < end {
             if summary.reach < end {
@@ -224,11 +241,14 @@ impl Order {
         });
         while let Some(place) = self.last_reaching(places, least) {
             let block = &self.blocks[self.directory[place].block as usize];
-            for at in (0..block.len).rev() {
+            let mut at = block.starts[..block.len].partition_point(|&start| {
                 self.look();
-                if (block.starts[at] <= last) & (block.ends[at] >= least)
-                    && is_enough(block.segments[at] as usize)
-                {
+                start <= last
+            });
+            while at > 0 && block.reaches[at - 1] >= least {
+                at -= 1;
+                self.look();
+                if block.ends[at] >= least && is_enough(block.segments[at] as usize) {
                     return;
                 }
             }

@@ -119,10 +119,14 @@ impl Drive {
     pub(super) fn tell(&mut self, now: Time, out: &mut Out) {
         // This check runs at every event, and most drives never stop.
         if self.spin_down.is_some() {
-            self.tell_of_platters(now, out);
+            let stops = self.stopped.or(self.stopped_before);
+            if stops.is_some() || self.arm.has_turned() {
+                self.tell_of_platters(now, out);
+            }
         }
     }
 
+    #[cold]
     fn tell_of_platters(&mut self, now: Time, out: &mut Out) {
         let stopped = self
             .stopped

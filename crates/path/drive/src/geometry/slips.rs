@@ -186,6 +186,21 @@ impl Slips {
         last
     }
 
+    /// Returns the sector of the LBN that follows `lbns` LBNs after the LBN on `start`, and the
+    /// number of the first run behind this sector. `first` is the number of the first run behind
+    /// `start`.
+    #[inline]
+    pub(super) fn following(&self, first: u32, start: u64, lbns: u64) -> (u64, u32) {
+        let (mut sector, mut run) = (start + lbns, first);
+        while let Some(next) = self.runs.get(run as usize)
+            && next.start <= sector
+        {
+            sector += next.sectors;
+            run += 1;
+        }
+        (sector, run)
+    }
+
     /// True if `sector` has no LBN.
     pub(super) fn contains(&self, sector: u64) -> bool {
         let behind = self.runs.partition_point(|run| run.start <= sector);

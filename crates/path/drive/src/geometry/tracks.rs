@@ -33,6 +33,8 @@ struct Group {
     runs: Vec<Run>,
     /// Number of sectors of each run, if all runs are equal.
     run_sectors: Option<u64>,
+    /// Mean number of sectors of a run, at least 1.
+    mean_run: u64,
     sectors: u64,
 }
 
@@ -190,7 +192,7 @@ impl Tracks {
         let within = sector - start;
         let run = match group.run_sectors {
             Some(sectors) => &group.runs[(within / sectors) as usize],
-            None => &group.runs[group.runs.partition_point(|run| run.start <= within) - 1],
+            None => group.run_holding(within),
         };
         let track = if run.tracks == 1 {
             0
@@ -244,6 +246,23 @@ impl Tracks {
             angle: Angle(angle),
             sector_angle: run.sector_angle,
         }
+    }
+}
+
+impl Group {
+    /// Returns the run that holds sector `within` of the group. The tracks of the surfaces differ
+    /// by a few per cent, so the mean length of a run leads to a run nearby.
+    #[inline]
+    fn run_holding(&self, within: u64) -> &Run {
+        let last = self.runs.len() - 1;
+        let mut at = ((within / self.mean_run) as usize).min(last);
+        while self.runs[at].start > within {
+            at -= 1;
+        }
+        while at < last && self.runs[at + 1].start <= within {
+            at += 1;
+        }
+        &self.runs[at]
     }
 }
 
@@ -453,6 +472,7 @@ impl Group {
             .all(|run| u64::from(run.tracks) * run.sectors_per_track == each);
         (
             Group {
+                mean_run: (sectors / runs.len().max(1) as u64).max(1),
                 runs,
                 run_sectors: equal.then_some(each),
                 sectors,

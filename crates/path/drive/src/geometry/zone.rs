@@ -276,6 +276,13 @@ impl Zone {
         self.slips.last_of(next_slip, sector, sectors) + 1 - sector
     }
 
+    /// Returns the sector of the LBN that follows `lbns` LBNs after the LBN on `sector`, and the
+    /// number of the first run of slips behind it. Both LBNs must lie on one track.
+    #[inline]
+    pub(super) fn following(&self, sector: u64, next_slip: u32, lbns: u64) -> (u64, u32) {
+        self.slips.following(next_slip, sector, lbns)
+    }
+
     /// Returns the angle of the beginning of `sector`.
     #[inline]
     pub(super) fn angle(&self, sector: u64, track: &FoundTrack) -> Angle {

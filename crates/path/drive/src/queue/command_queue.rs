@@ -13,6 +13,8 @@ use std::collections::VecDeque;
 /// 3. the discipline's choice.
 pub struct CommandQueue {
     discipline: Box<dyn Discipline>,
+    /// Number of waiting requests, because the drive asks several times at each event.
+    len: usize,
     age_limit: Option<Duration>,
     concatenate: bool,
     /// A choice that was taken and put back, because another request goes first.
@@ -39,6 +41,7 @@ impl CommandQueue {
     ) -> CommandQueue {
         CommandQueue {
             discipline,
+            len: 0,
             age_limit,
             concatenate,
             first: None,
@@ -48,11 +51,18 @@ impl CommandQueue {
     }
 
     /// Number of waiting requests.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.discipline.len() + usize::from(self.first.is_some())
+        debug_assert_eq!(
+            self.len,
+            self.discipline.len() + usize::from(self.first.is_some()),
+            "requests in the queue are miscounted"
+        );
+        self.len
     }
 
     /// True if no request waits.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -75,18 +85,21 @@ impl CommandQueue {
             });
         }
         self.discipline.insert(waiting);
+        self.len += 1;
     }
 
     /// Removes and returns the next request.
     pub fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
         if let Some(first) = self.first.take() {
+            self.len -= 1;
             return Some(first);
         }
         let choice = match self.out_of_turn(&arm) {
             Some(slot) => self.discipline.remove(slot).map(Choice::direct),
             None => self.discipline.take(arm),
         };
-        if let Some(Choice { waiting, .. }) = choice {
+        if let Some(Choice { waiting, .. }) = &choice {
+            self.len -= 1;
             self.last_write = waiting.write;
             self.arrivals.retain(|arrival| arrival.slot != waiting.slot);
         }
@@ -96,15 +109,18 @@ impl CommandQueue {
     /// Puts a taken choice back as the next request, regardless of later arrivals. The drive calls
     /// this to serve a background request that does not delay the choice.
     pub fn put_first(&mut self, choice: Choice) {
+        self.len += 1;
         self.first = Some(choice);
     }
 
     /// Removes the request in `slot`, because the drive serves the request out of turn.
     pub fn remove(&mut self, slot: u32) -> Option<Waiting> {
         if let Some(first) = self.first.take_if(|first| first.waiting.slot == slot) {
+            self.len -= 1;
             return Some(first.waiting);
         }
         let waiting = self.discipline.remove(slot)?;
+        self.len -= 1;
         self.last_write = waiting.write;
         self.arrivals.retain(|arrival| arrival.slot != slot);
         Some(waiting)
