@@ -1,9 +1,8 @@
 //! The requests of a run in batches by arrival number.
 
 use crate::measurement::{Class, Sample};
-use crate::spread::{histogram, middle_at_quantile};
+use crate::tallies::Tallies;
 use fullstroke_units::Time;
-use hdrhistogram::Histogram;
 
 /// Largest number of batches. If a request lies beyond the last batch, neighbours are merged.
 const BATCHES_MAX: usize = 64;
@@ -13,7 +12,7 @@ const FIRST_SHIFT: u32 = 4;
 
 /// Significant digits of a batch's percentiles. Both runs of a pair have the same rounding error,
 /// and the error is small compared with the differences between batches.
-const DIGITS: u8 = 2;
+const DIGITS: u32 = 2;
 
 /// Requests in at most 64 batches of equal size, by arrival number. Memory does not grow with the
 /// number of requests: if there are too many batches, neighbouring pairs are merged, which doubles
@@ -36,7 +35,7 @@ pub(crate) struct Batch {
     /// Queue, parity, overhead, seek, rotation and transfer, in this order.
     pub(crate) parts: [u128; 6],
     /// Response times.
-    pub(crate) response: Histogram<u32>,
+    pub(crate) response: Tallies<u32>,
     /// Time of the last completion.
     pub(crate) last_finish: Time,
 }
@@ -65,7 +64,7 @@ impl Default for Batch {
             seen: 0,
             classes: Default::default(),
             parts: [0; 6],
-            response: histogram(DIGITS),
+            response: Tallies::new(DIGITS),
             last_finish: Time::ZERO,
         }
     }
@@ -78,7 +77,7 @@ impl Batches {
     pub(crate) fn of(&mut self, origin: u64, entered: Time) -> &mut Batch {
         self.began = self.began.min(entered);
         while origin >> self.shift >= BATCHES_MAX as u64 {
-            self.merge_neighbours();
+            self.merge_pairs();
             self.batches.resize_with(BATCHES_MAX, Batch::default);
         }
         &mut self.batches[(origin >> self.shift) as usize]
@@ -96,14 +95,21 @@ impl Batches {
 
     /// Merges batches 2i and 2i + 1 into batch i, which halves the number of batches.
     pub(crate) fn merge_neighbours(&mut self) {
+        self.merge_pairs();
+        self.batches.truncate(self.batches.len().div_ceil(2));
+    }
+
+    /// Merges batches 2i and 2i + 1 into batch i. The batches behind them are empty then, and keep
+    /// their memory.
+    fn merge_pairs(&mut self) {
         for index in 0..self.batches.len().div_ceil(2) {
             self.batches.swap(index, 2 * index);
-            if let Some(second) = self.batches.get_mut(2 * index + 1) {
-                let second = std::mem::take(second);
-                self.batches[index].add(&second);
+            let (before, behind) = self.batches.split_at_mut(2 * index + 1);
+            if let Some(second) = behind.first_mut() {
+                before[index].add(second);
+                second.clear();
             }
         }
-        self.batches.truncate(self.batches.len().div_ceil(2));
         assert!(self.shift < 63, "a batch of 2^64 requests");
         self.shift += 1;
     }
@@ -155,7 +161,7 @@ impl Batch {
         for (sum, part) in self.parts.iter_mut().zip(sample.parts) {
             *sum += u128::from(part);
         }
-        self.response.saturating_record(sample.response);
+        self.response.record(sample.response);
         self.last_finish = self.last_finish.max(sample.finished);
     }
 
@@ -169,10 +175,16 @@ impl Batch {
         for (sum, more) in self.parts.iter_mut().zip(&other.parts) {
             *sum += more;
         }
-        self.response
-            .add(&other.response)
-            .expect("both histograms have the same bounds");
+        self.response.add(&other.response);
         self.last_finish = self.last_finish.max(other.last_finish);
+    }
+
+    /// Removes all requests.
+    fn clear(&mut self) {
+        self.response.clear();
+        self.seen = 0;
+        (self.classes, self.parts) = Default::default();
+        self.last_finish = Time::ZERO;
     }
 
     /// Returns the sums over reads and writes together.
@@ -187,7 +199,7 @@ impl Batch {
 
     /// Returns a percentile of the response time, in nanoseconds.
     pub(crate) fn response_quantile(&self, quantile: f64) -> f64 {
-        middle_at_quantile(&self.response, quantile)
+        self.response.middle_at_quantile(quantile)
     }
 }
 

@@ -103,6 +103,7 @@ mod report;
 mod spread;
 mod stop;
 mod streams;
+mod tallies;
 mod timeline;
 mod watts;
 mod windows;

@@ -2,10 +2,10 @@
 
 use crate::Distribution;
 use crate::moments::Moments;
-use hdrhistogram::{Counter, Histogram};
+use crate::tallies::Tallies;
 
 /// Significant digits of the percentiles of a whole run.
-const DIGITS: u8 = 3;
+const DIGITS: u32 = 3;
 
 /// Distribution of a quantity in nanoseconds. Mean, deviation and maximum are exact for any order
 /// of the values. Percentiles are exact to three significant digits. Memory does not grow with the
@@ -13,28 +13,26 @@ const DIGITS: u8 = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     moments: Moments,
-    histogram: Histogram<u64>,
+    tallies: Tallies<u64>,
 }
 
 impl Spread {
     pub(crate) fn new() -> Spread {
         Spread {
             moments: Moments::default(),
-            histogram: histogram(DIGITS),
+            tallies: Tallies::new(DIGITS),
         }
     }
 
     #[inline]
     pub(crate) fn record(&mut self, value: u64) {
         self.moments.record(value);
-        self.histogram.saturating_record(value);
+        self.tallies.record(value);
     }
 
     pub(crate) fn add(&mut self, other: &Spread) {
         self.moments.add(&other.moments);
-        self.histogram
-            .add(&other.histogram)
-            .expect("both histograms have the same bounds");
+        self.tallies.add(&other.tallies);
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -57,40 +55,33 @@ impl Spread {
         if self.count() == 0 {
             return f64::NAN;
         }
-        // The middle of the last bucket may lie above the maximum.
-        middle_at_quantile(&self.histogram, quantile).min(self.moments.max())
+        // The middle of the last length may lie above the maximum.
+        self.tallies
+            .middle_at_quantile(quantile)
+            .min(self.moments.max())
     }
 
     pub(crate) fn distribution(&self) -> Distribution {
-        let at = |quantile| self.quantile(quantile) / 1e6;
+        let quantiles = [0.50, 0.90, 0.95, 0.99, 0.999];
+        let [p50, p90, p95, p99, p999] = if self.count() == 0 {
+            [f64::NAN; 5]
+        } else {
+            let most = self.moments.max();
+            let middles = self.tallies.middles_at_quantiles(quantiles);
+            middles.map(|middle| middle.min(most) / 1e6)
+        };
         Distribution {
             mean: self.mean() / 1e6,
             stddev: self.deviation() / 1e6,
-            p50: at(0.50),
-            p90: at(0.90),
-            p95: at(0.95),
-            p99: at(0.99),
-            p999: at(0.999),
+            p50,
+            p90,
+            p95,
+            p99,
+            p999,
             max: self.moments.max() / 1e6,
             ci95_half_width: None,
         }
     }
-}
-
-/// Longest time that a percentile can represent, in nanoseconds: 36 years.
-const LONGEST_NS: u64 = 1 << 60;
-
-/// Returns an empty histogram for any time. The bounds are fixed, so recording allocates nothing.
-/// Memory pages without recorded times are never touched.
-pub(crate) fn histogram<T: Counter>(digits: u8) -> Histogram<T> {
-    Histogram::new_with_bounds(1, LONGEST_NS, digits).expect("bounds and digits are within range")
-}
-
-/// Returns the middle of the histogram's bucket that contains the quantile.
-pub(crate) fn middle_at_quantile<T: Counter>(histogram: &Histogram<T>, quantile: f64) -> f64 {
-    let highest = histogram.value_at_quantile(quantile);
-    let lowest = histogram.lowest_equivalent(highest);
-    lowest as f64 + (highest - lowest) as f64 / 2.0
 }
 
 #[cfg(test)]

@@ -284,10 +284,21 @@ impl Out {
     pub fn effects(&self) -> impl Iterator<Item = &Effect> {
         self.effects.iter().map(|(_, effect)| effect)
     }
+    /// Returns the first effect and its node, and leaves both in the queue. The driver copies only
+    /// what the effect carries, and then calls [`drop_first`](Out::drop_first).
+    #[inline]
+    pub fn first(&self) -> Option<&(NodeId, Effect)> {
+        self.effects.front()
+    }
     /// Takes the first effect and its node out of the queue.
     #[inline]
     pub fn take_first(&mut self) -> Option<(NodeId, Effect)> {
         self.effects.pop_front()
+    }
+    /// Removes the first effect.
+    #[inline]
+    pub fn drop_first(&mut self) {
+        self.effects.pop_front();
     }
     /// Takes all effects out, in order. The allocated memory is kept.
     pub fn drain(&mut self) -> impl Iterator<Item = Effect> {

@@ -69,6 +69,8 @@ struct Place {
     /// True if the gauge has one reader, and this reader shows nothing further up. This is the
     /// usual case, and the cheapest to publish.
     plain: bool,
+    /// True for a node that shows no gauge of its own: a workload or a link.
+    silent: bool,
     /// Number of edges from this node of a host down to the shared node; 0 elsewhere.
     column: u32,
 }
@@ -193,15 +195,15 @@ impl Graph {
     /// Lets the hosts above `node` read the gauge of `node` when they are called.
     ///
     /// Without this, each event of `node` writes the gauge to every host: with 256 hosts that
-    /// took 55 % of the time. A node that shows the arm of a node below is left out, because
-    /// [`show_through`](Graph::show_through) writes such a gauge from below.
+    /// took 55 % of the time. If `node` shows the arm of a node below, the first host is left out,
+    /// because [`show_through`](Graph::show_through) writes the gauge of the first upper port.
     fn share(&mut self, node: NodeId) {
         let place = self.places[node.0 as usize];
-        if place.cover || place.link {
+        if place.link {
             return;
         }
         self.shared = Some(node);
-        for edge in 0..place.above {
+        for edge in u32::from(place.cover)..place.above {
             let mut edge = self.edge_above(node, Port(edge as u16));
             let mut column = 1;
             while let Some(upper) = self.places.get_mut(self.edges[edge].upper.0 as usize) {
@@ -427,6 +429,7 @@ impl Graph {
             place.up = up;
             (place.first_above, place.above) = (self.above.len() as u32, above.len() as u32);
             place.plain = above.len() == 1 && !shown && !place.cover && !place.link;
+            place.silent = place.root || place.link;
             self.above.append(&mut above);
         }
     }
@@ -559,8 +562,18 @@ impl Graph {
     /// Returns the gauge of the node below `edge`.
     #[inline]
     fn gauge_on(&self, edge: usize) -> &Gauge {
+        let Edge {
+            lower, lower_end, ..
+        } = self.edges[edge];
         match self.shared {
-            Some(shared) if self.edges[edge].lower == shared => &self.shared_gauge,
+            Some(shared) if lower == shared => {
+                let written = self.places[shared.0 as usize].cover && lower_end == Port::FIRST;
+                if written {
+                    &self.gauges[edge]
+                } else {
+                    &self.shared_gauge
+                }
+            }
             _ => &self.gauges[edge],
         }
     }
@@ -627,7 +640,7 @@ impl Graph {
         let next_wake = called.next_wake();
         if place.plain {
             self.gauges[place.up.edge as usize] = called.gauge();
-        } else {
+        } else if !place.silent {
             self.show(node);
         }
         next_wake
@@ -637,24 +650,20 @@ impl Graph {
     fn show(&mut self, node: NodeId) {
         let Place {
             cover,
-            link,
-            root,
             above,
             first_below,
             ..
         } = self.places[node.0 as usize];
-        if root || link {
-            return;
-        }
         let mut gauge = self.nodes[node.0 as usize].gauge();
         if cover {
             gauge = gauge.with_arm_of(&self.gauges[first_below as usize]);
         }
+        let mut written = above;
         if self.shared == Some(node) {
             self.shared_gauge = gauge;
-            return;
+            written = u32::from(cover);
         }
-        for port in 0..above {
+        for port in 0..written {
             let edge = self.edge_above(node, Port(port as u16));
             self.gauges[edge] = gauge;
             self.show_through(edge);
@@ -671,7 +680,7 @@ impl Graph {
             let Some(place) = self.places.get(upper.0 as usize) else {
                 return;
             };
-            let (place, seen) = (*place, self.gauges[edge]);
+            let seen = self.gauges[edge];
             if place.link {
                 edge = self.edge_above(upper, upper_end);
                 self.gauges[edge] = seen;

@@ -235,9 +235,10 @@ impl Machine {
     /// Carries effects from node to node until none are left.
     fn settle<O: Observer>(&mut self, observer: &mut O) {
         let now = self.now;
-        while let Some((node, effect)) = self.out.take_first() {
-            match effect {
+        while let Some(&(node, ref effect)) = self.out.first() {
+            match *effect {
                 Effect::Issue { port, mut request } => {
+                    self.out.drop_first();
                     let Edge {
                         lower,
                         lower_end,
@@ -264,6 +265,7 @@ impl Machine {
                     self.call(lower, |node, cx| node.submit(now, lower_end, request, cx));
                 }
                 Effect::Complete { port, completion } => {
+                    self.out.drop_first();
                     debug_assert!(
                         completion.finished <= now,
                         "a node says at {now:?} that a request has ended at {:?}",
@@ -290,7 +292,10 @@ impl Machine {
                         });
                     }
                 }
-                Effect::Notice { port, notice } => self.rise(node, port, notice, observer),
+                Effect::Notice { port, notice } => {
+                    self.out.drop_first();
+                    self.rise(node, port, notice, observer);
+                }
             }
         }
     }
@@ -344,7 +349,7 @@ impl Machine {
         );
         completion.id = flight.id;
         self.ended.count(&completion);
-        observer.finished(&Finished {
+        let finished = Finished {
             origin: flight.origin,
             operation: flight.operation,
             extent: flight.extent,
@@ -352,9 +357,11 @@ impl Machine {
             workload: flight.workload,
             arrived: flight.arrived,
             completion,
-        });
+        };
+        observer.finished(&finished);
         if root != Graph::OUTSIDE {
             self.call(root, |workload, cx| {
+                let completion = finished.completion;
                 workload.completed(completion.finished, from, completion, cx)
             });
         }
