@@ -186,7 +186,9 @@ impl Parser for Log {
 
     fn notes(&self) -> Vec<String> {
         let note = match self.value {
-            Value::Rate => "arrivals are the times of completion, because a log of rates has no other times",
+            Value::Rate => {
+                "arrivals are the times of completion, because a log of rates has no other times"
+            }
             Value::Completion => {
                 "arrivals are the times of issue: the log has completion latencies only"
             }

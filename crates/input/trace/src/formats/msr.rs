@@ -234,13 +234,19 @@ mod tests {
     fn line() -> impl Strategy<Value = String> {
         let number = prop_oneof![0u64..10, 0u64..1 << 50, Just(u64::MAX / TICK_NS)];
         (
-            (number.clone(), "[a-z ]{0,3}", prop_oneof![0u64..3, 0u64..1 << 33]),
+            (
+                number.clone(),
+                "[a-z ]{0,3}",
+                prop_oneof![0u64..3, 0u64..1 << 33],
+            ),
             prop_oneof!["Read|read|Write|write", "[RW]?[a-z]{3,4}"],
             (number.clone(), number.clone(), number),
             "(\n|\r\n| \n)",
         )
-            .prop_map(|((arrival, host, disk), operation, (offset, size, response), end)| {
-                format!("{arrival},{host},{disk},{operation},{offset},{size},{response}{end}")
-            })
+            .prop_map(
+                |((arrival, host, disk), operation, (offset, size, response), end)| {
+                    format!("{arrival},{host},{disk},{operation},{offset},{size},{response}{end}")
+                },
+            )
     }
 }

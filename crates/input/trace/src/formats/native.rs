@@ -124,7 +124,12 @@ impl Parser for Native {
         if self.taken == self.table.batch().rows() {
             self.before += self.taken as u64;
             self.taken = 0;
-            if self.table.next_batch(limit).map_err(Fault::Table)?.is_none() {
+            if self
+                .table
+                .next_batch(limit)
+                .map_err(Fault::Table)?
+                .is_none()
+            {
                 return Ok(false);
             }
         }
