@@ -400,7 +400,7 @@ fn missing(request: &Request, arrangement: &Arrangement) -> Option<(&'static str
     if let Some(failures) = failures.filter(|wished| *wished > failures_survived) {
         return Some((
             "failures",
-            format!("it survives {failures_survived} failed drives, wished {failures}"),
+            format!("number of survived failed drives: {failures_survived}, wished {failures}"),
         ));
     }
     if let Some(usable) = usable.filter(|wished| *wished > has) {

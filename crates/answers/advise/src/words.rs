@@ -248,9 +248,9 @@ fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
 fn chance(first: &Finalist) -> String {
     let loss = &first.loss;
     let mut words = format!(
-        "Chance of data loss within a year: {} (mean time to data loss {} years: {} hours)",
+        "Chance of data loss within a year: {}; mean time to data loss {} years, which are {} hours",
         share(loss.chance_a_year),
-        three_digits(loss.mttdl_years),
+        years(loss.mttdl_years),
         first.mttdl_hours
     );
     if !loss.unreadable_chance.is_nan() {
@@ -276,6 +276,15 @@ pub(crate) fn share(chance: f64) -> String {
     let percent = 100.0 * chance;
     let digits = (1.0 - percent.log10().floor()).max(0.0) as usize;
     format!("{percent:.digits$} % (about 1 in {odds})")
+}
+
+/// Returns a number of years with three significant digits.
+fn years(years: f64) -> String {
+    if years < 1000.0 || !years.is_finite() {
+        return three_digits(years);
+    }
+    let unit = 10f64.powf(years.log10().floor() - 2.0);
+    grouped((years / unit).round() * unit)
 }
 
 /// Returns a whole number with a comma after each group of three digits.
