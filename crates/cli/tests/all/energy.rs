@@ -228,7 +228,7 @@ fn thresholds_that_no_gear_can_be_shifted_by_are_refused() {
             &thresholds[1],
         ]);
         assert!(
-            error.contains("--down, --up: found "),
+            error.contains("--down, --up: ") && error.contains("; expected "),
             "{down} {up}: {error}"
         );
     }
@@ -426,7 +426,7 @@ fn the_queueing_model_agrees_with_a_simulation_of_what_it_holds_for_and_says_of_
         "{answer:#}"
     );
     assert_eq!(model["outside"].as_array().unwrap().len(), 0, "{answer:#}");
-    assert!(success(&arguments).contains("the error was at most 10 %"));
+    assert!(success(&arguments).contains("within 10 % of simulations"));
 
     let with = |set: &str| {
         json(&[&arguments[..], &["--no-simulation", "--set", set]].concat())["model"].clone()

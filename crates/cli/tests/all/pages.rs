@@ -189,7 +189,7 @@ fn kinds(folder: &Folder) -> Vec<Kind> {
             name: "study",
             arguments: of_studies(&["study", "run"]),
             columns: &[(
-                "test-2020/disciplines: its claims",
+                "test-2020/disciplines: claims",
                 "obtained",
                 "checked.0.claims",
                 "obtained",

@@ -780,8 +780,8 @@ fn what_is_wrong_in_a_study_is_named_before_anything_is_run() {
         ),
         (
             "mean(policy=satf",
-            "response_ms.p9(policy=satf",
-            &["did you mean `response_ms.p9"][..],
+            "respons_ms.p99(policy=satf",
+            &["did you mean `response_ms.p99`"][..],
         ),
         (
             "rate_per_s\"",
