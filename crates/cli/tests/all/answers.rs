@@ -458,7 +458,7 @@ fn run_and_compare_say_what_a_trace_has_lost() {
     assert!(
         notes(&report)
             .iter()
-            .any(|note| note.as_str().unwrap().contains("no completion")),
+            .any(|note| note.as_str().unwrap().contains("no certain completion")),
         "{report}"
     );
 
@@ -499,7 +499,7 @@ fn every_number_of_a_page_is_one_that_json_prints() {
             &[
                 "Why: ",
                 "How to reproduce",
-                "What volume.chunk does",
+                "Effect of volume.chunk on",
                 "one&lt;b&gt;",
                 "drives = 5",
             ],
@@ -637,7 +637,7 @@ fn tune_finds_what_is_better_by_far_and_says_how_sure_it_is() {
     let text = std::fs::read_to_string(&page).unwrap();
     for part in [
         "may be best",
-        "What volume.drives does",
+        "Effect of volume.drives on",
         tuned["verdict"].as_str().unwrap(),
     ] {
         assert!(text.contains(part), "{part}");
@@ -1041,7 +1041,7 @@ fn wishes_that_cannot_be_are_refused_with_what_could() {
         (&["--price", "50"], &["--drive-price"]),
         (
             &["--price", "50", "--drive-price", "20"],
-            &["nothing of 3 to 4 drives"],
+            &["no layout of 3 to 4 drives"],
         ),
         (&["--drives", "0"], &["at least 1"]),
         (&["--mttf-hours", "0"], &["above 0"]),
