@@ -499,7 +499,7 @@ fn every_number_of_a_page_is_one_that_json_prints() {
             &[
                 "Why: ",
                 "How to reproduce",
-                "Effect of volume.chunk",
+                "Effect of volume.chunk on",
                 "one&lt;b&gt;",
                 "drives = 5",
             ],
@@ -637,7 +637,7 @@ fn tune_finds_what_is_better_by_far_and_says_how_sure_it_is() {
     let text = std::fs::read_to_string(&page).unwrap();
     for part in [
         "may be best",
-        "Effect of volume.drives",
+        "Effect of volume.drives on",
         tuned["verdict"].as_str().unwrap(),
     ] {
         assert!(text.contains(part), "{part}");

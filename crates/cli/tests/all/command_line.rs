@@ -472,8 +472,8 @@ fn what_cannot_be_used_is_refused_with_its_place() {
             vec!["no/such/folder/log.csv"],
         ),
         (
-            vec!["compare", &good, "--by", "respons_ms.p99"],
-            vec!["respons_ms.p99", "did you mean `response_ms.p99`"],
+            vec!["compare", &good, "--by", "reponse_ms.p99"],
+            vec!["reponse_ms.p99", "did you mean `response_ms.p99`"],
         ),
         (
             vec!["compare", &good, "--vary", "volume.chunk"],

@@ -330,7 +330,8 @@ fn one_workload(page: &mut String, kind: &Entry<Kind>) {
     section(
         page,
         &format!("[workload] with kind = \"{}\"", kind.name),
-        &sentence(kind.summary),
+        // The pages lie one folder below the documents that a summary links to.
+        &sentence(kind.summary).replace("](", "](../"),
     );
     let schema = (kind.schema)();
     keys(page, schema.as_value());

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) const ENTRY: Entry<Kind> = Entry {
     name: "fio",
-    summary: "a job file of fio's. Its options: [fio.md](../fio.md)",
+    summary: "a job file of fio's. Its options: [fio.md](fio.md)",
     schema: schema_of::<FioConfig>,
     build: Kind {
         read: Read::Itself(read_job_file),

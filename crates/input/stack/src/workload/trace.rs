@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) const ENTRY: Entry<Kind> = Entry {
     name: "trace",
-    summary: "a block trace. Formats: [traces.md](../traces.md)",
+    summary: "a block trace. Formats: [traces.md](traces.md)",
     schema: schema_of::<TraceConfig>,
     build: Kind {
         read: Read::Itself(read_trace),
