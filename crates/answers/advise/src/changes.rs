@@ -583,7 +583,7 @@ mod tests {
         assert!(
             other
                 .sentence
-                .contains("of safe the 99th percentile is 70.000 ms"),
+                .contains("of safe the 99th percentile is 70.0 ms"),
             "{}",
             other.sentence
         );

@@ -208,7 +208,7 @@ mod tests {
         for (text, word) in [
             ("stack = \"a\"\n[wishes]\nuseable = \"1TB\"\n", "useable"),
             ("stack = \"a\"\n[drives]\ncount = \"8..4\"\n", "8..4"),
-            ("stack = \"a\"\n[drives]\ncount = 0\n", "at least 1"),
+            ("stack = \"a\"\n[drives]\ncount = 0\n", "from 1 to 64"),
             ("[wishes]\nusable = \"1TB\"\n", "stack"),
             ("stack = \"a\"\n[wishes]\nusable = 20\n", "\"20TB\""),
             ("stack = \"a\"\n[wishes]\nusable = \"20\"\n", "`20TB`"),

@@ -3,7 +3,7 @@
 use fullstroke_lab::{
     Candidate, Condition, LabError, Ranked, Ranking, Vary, candidates, recipes, run, run_all,
 };
-use fullstroke_measure::{Metric, Significance, number};
+use fullstroke_measure::{Metric, Significance};
 use fullstroke_stack::Overrides;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,15 +108,10 @@ fn equal_candidates_are_not_told_apart() {
         (0.0, Significance::NotSignificant)
     );
     assert!(ranking.candidates[1].equal_to_best);
-    assert_eq!(
-        ranking.verdict.as_deref(),
-        Some(
-            format!(
-                "one and two are equal by iops: {}.",
-                number(ranking.candidates[0].value)
-            )
-            .as_str()
-        )
+    let verdict = ranking.verdict.as_deref().unwrap();
+    assert!(
+        verdict.starts_with("one and two are equal by iops: ") && verdict.ends_with(" 1/s."),
+        "{verdict}"
     );
     assert!(
         !ranking.to_string().contains("not significant"),
@@ -130,7 +125,7 @@ fn of_nothing_there_is_no_share_and_all_that_are_equal_are_best() {
     let by = "time_ms.parity";
     let ranking = ranking(&load(&stacks(folder.path()), &[]), 2, by);
     let verdict = ranking.verdict.as_deref().unwrap();
-    let head = format!("raid0 and raid10 are equal, and best by {by}: 0.000");
+    let head = format!("raid0 and raid10 are equal, and best by {by}: 0 ms");
     assert!(
         verdict.starts_with(&head) && verdict.contains("the next"),
         "{verdict}"

@@ -500,7 +500,7 @@ mod tests {
                     .thresholds()
                     .unwrap_err()
                     .to_string()
-                    .starts_with("found "),
+                    .contains("; expected "),
                 "{down} {up}"
             );
             assert!(of_gears(&trace, &gears, None).is_none());

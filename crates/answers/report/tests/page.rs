@@ -541,7 +541,7 @@ fn a_page_of_many_candidates_stays_short_and_says_what_it_leaves_out() {
     assert!(page.len() <= BYTES_MAX, "{}", page.len());
     for words in [
         "first 40 of 400",
-        "300 more candidates",
+        "more candidates do not fit on the page",
         "do not fit on the page",
         "too long",
     ] {
@@ -855,7 +855,10 @@ fn values_of_a_race_are_drawn_beside_those_of_the_same_parts() {
     };
     let bars = chart("ranking");
     assert_eq!(bars.matches("class=\"bar\"").count(), 2, "{bars}");
-    assert!(bars.contains("of those that saw 8 parts"), "{bars}");
+    assert!(
+        bars.contains("of the candidates that saw 8 parts"),
+        "{bars}"
+    );
     assert_eq!(chart("differences").matches("middle sign").count(), 3 + 4);
     assert!(
         chart("sensitivity-0").contains("4 1.750"),
@@ -948,7 +951,7 @@ fn what_cannot_be_drawn_is_refused_with_the_reason() {
     for (found, why) in [
         (
             Found::Ranking(&nothing),
-            "no value of mean response time was measured",
+            "no value of mean response time (ms) was measured",
         ),
         (
             Found::Studies {

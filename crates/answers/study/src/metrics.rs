@@ -368,7 +368,7 @@ mod tests {
                 "did you mean `random reader`?",
             ),
             ("groups[0].response_ms.maxx", "did you mean `max`?"),
-            ("groups.response_ms", "stands behind a list"),
+            ("groups.response_ms", "follows a list"),
             ("groups[0", "not closed"),
         ] {
             let error = find(&report, path).unwrap_err().to_string();

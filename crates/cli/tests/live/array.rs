@@ -606,7 +606,7 @@ fn gears_that_cannot_be_are_refused_at_their_keys() {
     };
     let error = create(&["--set", "shift_down=0.2"]);
     assert!(
-        error.contains("shift_down: found 0.2; expected nothing") && error.contains("array gear"),
+        error.contains("shift_down: found 0.2; expected no key") && error.contains("array gear"),
         "{error}"
     );
     assert!(create(&["--set", "active=4"]).contains("none stops"));

@@ -175,7 +175,7 @@ fn a_served_array_is_replayed_on_and_written_to_with_the_word_alone_and_unmounte
     let file = place.name("file");
     let error = refused(&["replay", &writes, "--on", &file, "--writes", "overwrite"]);
     assert!(
-        error.contains(&format!("the loop device `{device}` stands on")),
+        error.contains(&format!("the loop device `{device}` uses it")),
         "{error}"
     );
     disk.unmount();

@@ -374,7 +374,7 @@ mod conformance {
             };
             let error = keys("60s").err().map(|error| error.to_string()).unwrap();
             assert!(
-                error.contains(key) && error.contains("the run lasts 60s"),
+                error.contains(key) && error.contains("less than 60s, the length of the run"),
                 "{kind}: {error}"
             );
             assert!(keys("59s").is_ok(), "{kind}");

@@ -321,7 +321,8 @@ mod tests {
         let site = crate::testing::site();
         let error = refused(serde_json::json!({ "after": "10min" }), &site);
         assert!(
-            error.starts_with("`after`") && error.contains("may stop behind 60 s"),
+            error.starts_with("`after`")
+                && error.contains("less than 60 s, the shortest idle time"),
             "{error}"
         );
         let error = refused(

@@ -354,7 +354,7 @@ mod tests {
         assert!(!plain.files.contains_key("d/tmp"));
         let notes = plain.report.notes.join("\n");
         assert!(
-            notes.contains("1 `link`") && notes.contains("1 second names"),
+            notes.contains("1 `link`") && notes.contains("1 hard links"),
             "{notes}"
         );
         assert!(!notes.contains("failed here"), "{notes}");

@@ -134,7 +134,10 @@ fn what_cannot_be_served_is_refused() {
     let refusal = array
         .ordered(Time::ZERO, order, &mut Cx::alone(&mut out))
         .unwrap_err();
-    assert!(refusal.0.contains("whole"), "{refusal}");
+    assert!(
+        refusal.0.contains("neither failed nor restored disks"),
+        "{refusal}"
+    );
 }
 
 #[test]

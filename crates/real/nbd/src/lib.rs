@@ -52,7 +52,7 @@
 //!     Ok(sent)
 //! };
 //!
-//! Client flags, then NBD_OPT_EXPORT_NAME with the empty name.
+//! // Client flags, then NBD_OPT_EXPORT_NAME with the empty name.
 //! let answer = arrived(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0")?;
 //! assert_eq!(answer.len(), 18 + 10); // the greeting, size and flags
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -269,7 +269,7 @@ fn a_member_that_may_have_missed_something_is_not_re_added() {
     // Another sector is written meanwhile; its place does not matter.
     store.fail_member(&[1]).unwrap();
     store.write(Lbn(3), &pattern(3, 1, 9)).unwrap();
-    assert!(said(store.re_add_member(&[1])).contains("restore it as an empty one"));
+    assert!(said(store.re_add_member(&[1])).contains("restore it as an empty member"));
     // The member is empty meanwhile, and filled in part.
     store.restore_member(&[1]).unwrap();
     store.rebuild_member(&[1], Sectors(30)).unwrap();

@@ -161,7 +161,7 @@ fn wrong_keys_are_refused_at_their_lines() {
             "rate_gbaud = 2",
             RAID5,
             "stack.toml:9: `link.kind`",
-            "say one of fc-al, scsi, sas",
+            "set one of fc-al, scsi, sas",
         ),
         (
             "kind = 3",

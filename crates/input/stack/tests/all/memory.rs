@@ -157,7 +157,7 @@ fn what_cannot_be_is_refused_at_its_key() {
             "did you mean",
         ),
         (
-            "[host.memory]\nsize = \"1MiB\"\nreplacement = \"lru3\"",
+            "[host.memory]\nsize = \"1MiB\"\nreplacement = \"lrru2\"",
             "host.memory.replacement",
             "did you mean",
         ),

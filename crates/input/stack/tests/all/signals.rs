@@ -439,7 +439,8 @@ fn no_opportunity_waits_for_longer_than_a_run_lasts() {
     };
     let error = with("90s").err().unwrap();
     assert!(
-        error.contains("opportunities[0].wait") && error.contains("the run lasts 90s"),
+        error.contains("opportunities[0].wait")
+            && error.contains("less than 90s, the length of the run"),
         "{error}"
     );
     assert!(with("89s").is_ok());
@@ -605,7 +606,7 @@ fn cooperation_that_cannot_be_is_refused() {
     for (text, part) in [
         (
             with("").replace("\"whole\"", "\"parts\""),
-            "`shared.cooperation`: each host has addresses of its own",
+            "`shared.cooperation`: cooperation needs addresses = \"whole\"",
         ),
         (
             with("mb_per_s = 0"),

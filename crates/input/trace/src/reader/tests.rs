@@ -79,7 +79,7 @@ fn a_selection_of_nothing_is_an_error_that_says_what_there_is() {
                 operations: vec![Operation::Discard],
                 ..Options::default()
             },
-            "--operation discard; what",
+            "--operation discard selects no request; read so far: 4 requests",
         ),
         (
             Options {

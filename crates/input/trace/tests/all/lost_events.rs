@@ -171,7 +171,8 @@ fn a_blktrace_is_named_by_its_folder_or_without_a_number() {
     );
     fs::remove_file(folder.path().join("sda.blktrace.0")).unwrap();
     assert!(
-        summary(&folder.path().join("sda"), &Options::default()).notes[0].contains("processor 0:")
+        summary(&folder.path().join("sda"), &Options::default()).notes[0]
+            .contains("the file of processor 0 is missing")
     );
     // The folder now has two traces, so its name is ambiguous.
     fs::copy(

@@ -33,7 +33,11 @@ fn what_is_wrong_is_named_with_its_line() {
         ("append a many", 1, "`many` does not begin with a number"),
         ("repeat 3\nsync", 1, "`repeat` has no `end`"),
         ("sync\nend", 2, "`end` without a `repeat`"),
-        ("repeat often\nend", 1, "`often` is no number of times"),
+        (
+            "repeat often\nend",
+            1,
+            "found `often`; expected a whole number of iterations",
+        ),
         (
             "repeat 99999999999\nsync\nend",
             2,

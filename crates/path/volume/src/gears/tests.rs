@@ -418,7 +418,12 @@ fn gears_that_cannot_be_are_refused_at_their_keys() {
         "the reserve",
     );
     refused("paraid", json!({ "cluster": 32 }), "cluster", "one reserve");
-    refused("paraid", json!({ "window_s": 0 }), "window_s", "mean");
+    refused(
+        "paraid",
+        json!({ "window_s": 0 }),
+        "window_s",
+        "length of the window",
+    );
     refused(
         "paraid",
         json!({ "copy_rate": 0 }),

@@ -400,7 +400,8 @@ fn a_device_that_holds_anything_is_taken_only_by_force() {
         let mut design = design("raid1", 4096, JournalPolicy::None);
         let error = create(&design, &dynamic(&devices)).unwrap_err().to_string();
         assert!(
-            error.contains("`device 1` holds data") && error.contains(&format!("byte {at};")),
+            error.contains("`device 1` holds unknown data")
+                && error.contains(&format!("byte {at};")),
             "{error}"
         );
         assert!(all_bytes(&devices) == before);

@@ -49,7 +49,10 @@ fn an_array_without_room_is_read_alone_and_is_whole_again_when_there_is_room() {
                 "{what}"
             );
             let refused = array.write(&mut worker, 0, &bytes[..4096]).unwrap_err();
-            assert!(refused.to_string().contains("no room"), "{what}: {refused}");
+            assert!(
+                refused.to_string().contains("file system is full"),
+                "{what}: {refused}"
+            );
             array.flush().unwrap();
             array.stop().unwrap();
             let after = devices.iter().map(|one| one.lock().current.clone());
