@@ -523,7 +523,7 @@ fn every_number_of_a_page_is_one_that_json_prints() {
         ),
         (
             vec!["run", &five, "--find", "load", "--requests", "600"],
-            &["of one run", "five: where the drives"],
+            &["show one run", "five: where the drives"],
         ),
         (
             vec![
@@ -1043,7 +1043,7 @@ fn wishes_that_cannot_be_are_refused_with_what_could() {
             &["--price", "50", "--drive-price", "20"],
             &["no layout of 3 to 4 drives"],
         ),
-        (&["--drives", "0"], &["at least 1"]),
+        (&["--drives", "0"], &["from 1 to 64"]),
         (&["--mttf-hours", "0"], &["above 0"]),
     ] {
         let message = refused(
