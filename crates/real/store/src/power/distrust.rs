@@ -419,7 +419,7 @@ fn a_device_that_holds_anything_is_taken_only_by_force() {
             let before = all_bytes(&others);
             let device = Arc::clone(&others[0]) as Arc<dyn Device>;
             let error = array.add(device, false).unwrap_err().to_string();
-            assert!(error.contains("holds data"), "{error}");
+            assert!(error.contains("holds unknown data"), "{error}");
             assert!(all_bytes(&others) == before);
         }
     }
