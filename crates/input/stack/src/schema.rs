@@ -281,6 +281,12 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "description": "whether all parts of a request are told the longest or the shortest of the members' queues, \
                             which their elevators weigh by queue_weight; none unless said",
         },
+        "bitmap": {
+            "enum": ["none", "internal"],
+            "description": "Write-intent bitmap of an array like md. `internal`: the bit of a region of 64 MiB is written to all \
+                            members before a write to a clean region, and a region is clean 5 to 10 s after its last write. \
+                            Default `none`.",
+        },
         "drive_settings": { "type": "object", "description": "keys of the drive file that are replaced" },
         "members": {
             "type": "array",
