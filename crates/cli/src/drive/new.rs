@@ -4,6 +4,7 @@ use super::facts::Facts;
 use crate::output::{Failure, Output, write_whole};
 use crate::outputs::{self, Kind, Target};
 use clap::Args;
+use fullstroke_drive::presets::Class;
 use fullstroke_drive::{DataSheet, DriveConfig, Model, PowerConfig, sectors_of};
 use fullstroke_lab::capacity;
 use fullstroke_stack::drives;
@@ -44,6 +45,11 @@ pub(crate) struct Arguments {
     /// Its buffer, as in 256MiB; 64MiB unless said.
     #[arg(long, value_name = "SIZE")]
     cache: Option<Bytes>,
+
+    /// Class of the drive, for the queue and the write cache: desktop, laptop, nearline or sas.
+    /// Default: sas from 9,000 rpm, nearline from 10 TB, otherwise desktop.
+    #[arg(long, value_name = "CLASS")]
+    class: Option<Class>,
 
     /// Watts while it is idle at full speed; with --active-w, so that energy is counted.
     #[arg(long, value_name = "WATTS", requires = "active_w")]
@@ -103,6 +109,7 @@ impl Arguments {
             average_seek_ms: self.seek,
             surfaces: self.surfaces,
             buffer: self.cache,
+            class: self.class,
         }
     }
 

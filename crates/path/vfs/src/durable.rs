@@ -73,8 +73,8 @@ impl Kernel {
         }
         if self.log.busy == Some(thread) {
             steps.push_back(Task::LeaveLog);
-        // Metadata goes to its place only after the log is complete. A crash then finds the old
-        // page or the whole transaction.
+            // Metadata goes to its place only after the log is complete. A crash then finds the old
+            // page or the whole transaction.
         }
         steps.extend(
             plan.released
@@ -95,8 +95,8 @@ impl Kernel {
         if !write.barrier {
             steps.push_back(Task::Issue(Operation::Write, extent, false));
             return;
-        // The commit record must follow all other parts of the log on the medium. Otherwise a crash
-        // could leave a valid commit record for an incomplete transaction.
+            // The commit record must follow all other parts of the log on the medium. Otherwise a crash
+            // could leave a valid commit record for an incomplete transaction.
         }
         steps.push_back(Task::Settle);
         if self.settings.barrier {
