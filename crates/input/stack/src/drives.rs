@@ -1,5 +1,7 @@
 //! The drive library and drive files.
 
+mod settings;
+
 use crate::document::Document;
 use crate::drive_names::DriveNameError;
 use crate::{StackError, drive_names};
@@ -173,6 +175,7 @@ pub(crate) fn load_with(
             Ok(Value::Object(values)) => values,
             other => return Err(StackError::whole(name, format!("is no table: {other:?}"))),
         };
+        settings::prepare(&mut values, settings);
         merge(&mut values, settings);
         let config = read(&values)
             .map_err(|error: ConfigError| StackError::whole(name, error.to_string()))?;
@@ -193,6 +196,7 @@ pub(crate) fn load_with(
         return Ok(described);
     }
     let mut values = document.values().clone();
+    settings::prepare(&mut values, settings);
     merge(&mut values, settings);
     model(&document, &values)
 }
