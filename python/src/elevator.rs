@@ -224,7 +224,7 @@ impl Tried {
 
 impl Elevator for Tried {
     /// All that may be one, unless `may_join(kept, other, how)` says no.
-    fn may_join(&self, kept: &Queued, other: &Queued, join: Join) -> bool {
+    fn may_join(&self, _: u32, kept: &Queued, other: &Queued, join: Join) -> bool {
         let Some(may_join) = self
             .calls
             .may_join
