@@ -624,6 +624,7 @@ pub(crate) fn overrides(set: &[String], seed: Option<u64>) -> Overrides {
     Overrides {
         set: set.to_vec(),
         seed,
+        ideal_hosts: true,
         ..Overrides::default()
     }
 }
