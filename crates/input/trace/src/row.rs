@@ -53,9 +53,9 @@ impl Row {
 
 /// Parser of the rows of one format.
 pub trait Parser: Send {
-    /// Appends about `limit` rows at most to `rows`. Returns `false` at the end. After a
-    /// [`Fault::Row`] the parser stands behind the damaged row, and the rows before it have been
-    /// appended.
+    /// Appends about `limit` rows at most to `rows`, which may hold rows already. Returns `false` at
+    /// the end. After a [`Fault::Row`] the parser stands behind the damaged row, and the rows before
+    /// the damaged row have been appended.
     fn read(
         &mut self,
         input: &mut Input<'_>,

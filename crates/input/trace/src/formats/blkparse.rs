@@ -48,7 +48,9 @@ impl Parser for BlkParse {
         rows: &mut Vec<Row>,
         limit: usize,
     ) -> Result<bool, Fault> {
-        while rows.len() < limit {
+        // `rows` may hold rows already.
+        let end = rows.len().saturating_add(limit);
+        while rows.len() < end {
             let number = input.line_number() + 1;
             let Some(line) = input.line()? else {
                 if !self.finished {

@@ -299,7 +299,9 @@ impl Parser for BlkTrace {
         rows: &mut Vec<Row>,
         limit: usize,
     ) -> Result<bool, Fault> {
-        while rows.len() < limit {
+        // `rows` may hold rows already.
+        let end = rows.len().saturating_add(limit);
+        while rows.len() < end {
             self.catch_up(input)?;
             let Some(event) = self.next() else {
                 if !self.finished {

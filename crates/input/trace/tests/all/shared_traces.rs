@@ -308,6 +308,33 @@ fn requests_of_real_traces_are_read_from_each_format() {
     }
 }
 
+/// Returns the facts `times` over, one set behind the other.
+fn repeated(facts: &[Fact], times: u64) -> Vec<Fact> {
+    let last = facts.last().unwrap().arrival_ns;
+    let responses = facts.iter().filter_map(|fact| fact.response_ns);
+    let set = last + responses.max().unwrap_or(0) + 1_000_000_000;
+    let moved = |round| {
+        facts.iter().map(move |fact| Fact {
+            arrival_ns: fact.arrival_ns + round * set,
+            ..*fact
+        })
+    };
+    (0..times).flat_map(moved).collect()
+}
+
+#[test]
+fn more_requests_than_the_sort_window_holds_are_read_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let times = 50;
+    for (file, format, name, write) in WRITTEN {
+        let facts = repeated(&facts(&table_of(file)), times);
+        assert!(facts.len() > 2 * Options::default().sort_window, "{file}");
+        let path = folder.path().join(name);
+        std::fs::write(&path, write(&facts)).unwrap();
+        assert_read(&path, format, &facts);
+    }
+}
+
 #[test]
 fn requests_of_real_traces_are_read_from_their_files() {
     for (file, format, ..) in WRITTEN {
