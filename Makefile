@@ -9,7 +9,7 @@ PROPTEST_RNG_SEED ?= 1
 # More than processors: tests of servers mostly wait.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check bench lint deny minimum-rust simulation-only docs storeys pictures generate samples fuzz toolchain toolchain-c studies held-out
+.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check bench instructions lint deny minimum-rust simulation-only docs storeys pictures generate samples fuzz toolchain toolchain-c studies held-out
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -114,6 +114,8 @@ pictures: toolchain ## Draw docs/access.svg, docs/raid5-plan.svg and docs/nbd-by
 
 bench: toolchain ## Speed and memory of simulation and trace reading, printed
 	@$(CARGO) bench --quiet --package fullstroke --bench speed
+	@printf '\nInstructions of a request, which do not vary with the load of the machine:\n'
+	@tools/instructions.py target/release/fullstroke --build
 	@printf '\nAddress maps on one core, aim 50 M/s:\n'
 	@$(CARGO) run --release --quiet --package fullstroke-volume --example map_speed
 	@printf '\nLook-ups in a page cache of 1 GiB on one core, aim 5 M/s:\n'
@@ -126,6 +128,9 @@ bench: toolchain ## Speed and memory of simulation and trace reading, printed
 	@$(CARGO) build --release --quiet --package fullstroke-lab --example tune_bench
 	@if python3 -m venv target/optuna-env; then target/optuna-env/bin/pip install --quiet --disable-pip-version-check 'optuna>=4,<6'; \
 		target/optuna-env/bin/python tools/tune-bench.py target/release/examples/tune_bench; else echo 'skipped: there is no Python with venv'; fi
+
+instructions: toolchain ## Hold the instructions of a simulated request to bench/instructions.json (valgrind; about 15 minutes)
+	@tools/instructions.py target/release/fullstroke --build --check
 
 SOAK_SECONDS ?= 3600
 

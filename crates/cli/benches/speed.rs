@@ -39,12 +39,13 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Runs the simulations (a) to (c) and (e) to (i), and prints a line for each.
+/// Runs the simulations (a) to (c), (e) to (i) and (k) to (q), and prints a line for each.
 fn simulations(program: &Path) -> Result<()> {
     let simulate = |name: &str, stack: &str, drive: Option<&Path>, aim: &str| {
         simulate(program, name, stack, drive, MILLION, aim)
     };
     let one = "closed-random-8k.toml";
+    drives_of_today(program)?;
     let plain = simulate(
         "(a) one Cheetah 9LP, closed random 8 KB reads",
         one,
@@ -85,6 +86,53 @@ fn simulations(program: &Path) -> Result<()> {
     println!(
         "    cost a request with 20,000 slips over 594: {:.2}",
         plain / many
+    );
+    Ok(())
+}
+
+/// Runs (k) to (q): drives that people own, a page cache, and many hosts.
+fn drives_of_today(program: &Path) -> Result<()> {
+    let x24 = Some(Path::new("seagate-exos-x24-24tb"));
+    let arms = Some(Path::new("seagate-exos-2x18-18tb"));
+    let raid6 = "raid6-24tb.toml";
+    let raid10 = ["--set", "volume.layout=raid10"];
+    let half = ["--set", "workload.read_share=0.5"];
+    let one = "closed-random-8k.toml";
+    let cases: [(&str, &str, Option<&Path>, &[&str]); 5] = [
+        ("(k) RAID 6 of eight 24 TB drives, open", raid6, None, &[]),
+        (
+            "(l) RAID 10 of eight 24 TB drives, open",
+            raid6,
+            None,
+            &raid10,
+        ),
+        ("(m) one 24 TB drive, write cache, closed", one, x24, &half),
+        ("(n) a drive with two arms, closed", one, arms, &[]),
+        (
+            "(o) page cache above a 24 TB drive",
+            "page-cache.toml",
+            None,
+            &[],
+        ),
+    ];
+    for (name, stack, drive, settings) in cases {
+        let aim = if stack == raid6 && settings.is_empty() {
+            "400 k/s"
+        } else {
+            ""
+        };
+        let arguments = arguments(stack, drive, Some(MILLION), settings);
+        report(name, aim, program, &arguments, "requests_per_wall_s")?;
+    }
+    let hosts = |name, stack| {
+        let arguments = arguments(stack, None, None, &[]);
+        report(name, "", program, &arguments, "requests_per_wall_s")
+    };
+    let few = hosts("(p) RAID-5 of 8 below 8 hosts", "hosts-8.toml")?;
+    let many = hosts("(q) RAID-5 of 8 below 256 hosts", "hosts-256.toml")?;
+    println!(
+        "    cost a request of 256 hosts over 8, aim 1.5: {:.2}",
+        few / many
     );
     Ok(())
 }
@@ -134,13 +182,27 @@ fn simulate(
     requests: u64,
     aim: &str,
 ) -> Result<f64> {
+    let arguments = arguments(stack, drive, Some(requests), &[]);
+    report(name, aim, program, &arguments, "requests_per_wall_s")
+}
+
+/// Returns the arguments of a run of `stack`, with other settings than in the file.
+fn arguments(
+    stack: &str,
+    drive: Option<&Path>,
+    requests: Option<u64>,
+    settings: &[&str],
+) -> Vec<OsString> {
     let stacks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../stacks/bench");
     let mut arguments: Vec<OsString> =
         vec!["run".into(), stacks.join(stack).into(), "--json".into()];
-    arguments.extend(["--requests".into(), requests.to_string().into()]);
+    if let Some(requests) = requests {
+        arguments.extend(["--requests".into(), requests.to_string().into()]);
+    }
     let drive = drive.into_iter();
     arguments.extend(drive.flat_map(|drive| ["--drive".into(), drive.into()]));
-    report(name, aim, program, &arguments, "requests_per_wall_s")
+    arguments.extend(settings.iter().map(OsString::from));
+    arguments
 }
 
 /// Runs (d), reading a trace, and (j), a prediction from a trace.

@@ -177,23 +177,23 @@ impl Segments {
     /// Returns the segment to free first, if the segments exceed the shared size.
     pub(super) fn beyond_share(&self) -> Option<usize> {
         let (oldest, most) = self.shared.as_ref()?;
-        oldest.first().filter(|_| self.sectors > *most)
+        if self.sectors > *most {
+            oldest.first()
+        } else {
+            None
+        }
     }
 
     /// Returns the segment that a new segment replaces. A written segment replaces the least
     /// recently used written segment, if at least `quota` segments are written. Otherwise the least
     /// recently used of all segments is replaced.
     pub(super) fn to_replace(&self, written: bool, quota: usize) -> Option<usize> {
-        let alike = if written {
-            self.written
-        } else {
-            self.all.len() - self.written
-        };
         // A segment that is not written has no quota, and the oldest of all segments gives way.
-        let of_its_kind = self
-            .oldest_written
-            .first()
-            .filter(|_| written && alike >= quota);
+        let of_its_kind = if written && self.written >= quota {
+            self.oldest_written.first()
+        } else {
+            None
+        };
         of_its_kind.or_else(|| self.oldest.first())
     }
 
@@ -228,12 +228,13 @@ impl Segments {
         }
         self.sectors = self.sectors + (new.end - new.start) - (old.end - old.start);
         if let Some((oldest, _)) = &mut self.shared {
-            let rank = if new.holds_data() {
-                new.rank()
-            } else {
-                Oldest::NEVER
+            let rank = |segment: &Segment| match segment.holds_data() {
+                true => segment.rank(),
+                false => Oldest::NEVER,
             };
-            oldest.set(index, rank);
+            if rank(old) != rank(&new) {
+                oldest.set(index, rank(&new));
+            }
         }
         self.may_go = self.may_go + usize::from(new.may_go()) - usize::from(old.may_go());
         self.written = self.written + usize::from(new.is_written()) - usize::from(old.is_written());
