@@ -63,6 +63,37 @@ impl Counts {
         }
     }
 
+    /// Counts a request from above whose member I/O is counted one by one.
+    #[inline]
+    pub(crate) fn asked(&mut self, operation: Operation) {
+        match operation {
+            Operation::Read => self.reads.count += 1,
+            _ => self.writes.count += 1,
+        }
+    }
+
+    /// Counts a member I/O for a request of the same operation.
+    #[inline]
+    pub(crate) fn member_io(&mut self, operation: Operation) {
+        match operation {
+            Operation::Read => self.reads.member_ios += 1,
+            _ => self.writes.member_ios += 1,
+        }
+    }
+
+    /// Counts a member read for a write.
+    #[inline]
+    pub(crate) fn read_for_write(&mut self) {
+        self.writes.member_ios += 1;
+        self.pre_reads += 1;
+    }
+
+    /// Counts stripes that were written by one method.
+    #[inline]
+    pub(crate) fn stripes_written(&mut self, method: Method, stripes: u64) {
+        self.methods[method as usize] += stripes;
+    }
+
     /// Counts a write whose row became free: its member I/O could begin `wait` after the arrival of
     /// the write.
     #[inline]

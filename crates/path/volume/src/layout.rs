@@ -1,6 +1,7 @@
 //! The interface of a layout: an address map, and a plan for each request.
 
 use crate::gears::Gears;
+use crate::md::Setup as MdSetup;
 use crate::{Geometry, MemberStates, Plan};
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
@@ -141,6 +142,15 @@ pub trait Layout: Send {
     fn left_out(&self) -> &[u32] {
         self.failed()
     }
+
+    /// Returns the settings of md's stripes, if md runs the array.
+    fn md(&self) -> Option<MdSetup> {
+        None
+    }
+
+    /// Takes note that a read of `member` has ended at `end`. Layouts with copies may choose by the
+    /// places of earlier reads.
+    fn read_ended(&mut self, _member: usize, _end: Lbn) {}
 
     /// Returns the present gear, if the layout has [gears](Layout::gears).
     fn present_gear(&self) -> Option<Gear> {

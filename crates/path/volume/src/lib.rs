@@ -9,6 +9,9 @@
 //! [`MemberStates`] holds the states of the members, [`Layout::plan_rebuild`] plans the rebuild,
 //! and the [`Volume`] carries out the rebuild in the background.
 //!
+//! Parity layouts that Linux's md runs ([`Like::Md`]) plan stripe by stripe; [`MdVolume`] is their
+//! layer.
+//!
 //! Each layout has a file: [`jbod`], [`raid0`], [`raid1`], [`raid10`], [`raid4`], [`raid5`],
 //! [`raid6`], [`lzvs`], [`lzvs_geo`], [`lzvs_naive`], [`paraid`]. [`REGISTRY`] lists all layouts by
 //! name. The layouts with parity share the planning of rows. The layouts with copies share the
@@ -23,10 +26,12 @@ mod geometry;
 pub mod gf256;
 pub mod jbod;
 mod layout;
+mod like;
 mod locks;
 pub mod lzvs;
 pub mod lzvs_geo;
 pub mod lzvs_naive;
+mod md;
 mod members;
 mod mirror;
 mod other_names;
@@ -58,9 +63,11 @@ mod worked_example;
 pub use gears::{CopiedRows, GearedRows, Gears, ShiftRules};
 pub use geometry::{Geometry, ParityRows, Stripe};
 pub use layout::{BuildLayout, Layout, Location, Role};
+pub use like::Like;
 pub use lzvs::LzvsConfig;
 pub use lzvs_geo::LzvsGeoConfig;
 pub use lzvs_naive::LzvsNaiveConfig;
+pub use md::{MdVolume, ParityUpdates};
 pub use mirror::ReadPolicy;
 pub use other_names::find_layout;
 pub use paired::{
@@ -68,6 +75,7 @@ pub use paired::{
 };
 pub use parity::Rotation;
 pub use plan::{Band, Content, Detail, MemberIo, Method, Piece, Place, Plan, Rows, Step, Strand};
+pub use raid10::Arrangement;
 pub use registry::REGISTRY;
 pub use shape::Shape;
 pub use states::MemberStates;

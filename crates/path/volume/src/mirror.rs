@@ -20,6 +20,34 @@ pub enum ReadPolicy {
     /// of the members give the distance. Among equals, the member with the shortest queue wins,
     /// then the first. A member without a track table counts as farthest.
     NearestHead,
+    /// The choice of Linux's md for members with arms (kernel 6.12, `read_balance`). RAID 1: the
+    /// member whose last read ended where the request begins; else an idle member; else the member
+    /// whose last read ended nearest. RAID 10: an idle member, or the copy nearest to the end of the
+    /// member's last read; with the arrangement `far` the copy at the lowest address.
+    Md,
+    /// The choice of Linux's md for members without arms: as `md`, but the member with the fewest
+    /// requests instead of the nearest.
+    MdNonrotational,
+}
+
+/// The rule of md for one kind of array with copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Balance {
+    /// `raid1.c`: all members have the same addresses.
+    Mirror,
+    /// `raid10.c` with near copies.
+    Near,
+    /// `raid10.c` with copies at a distance.
+    Far,
+}
+
+/// md's knowledge of the last read of a member.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastRead {
+    /// End of the last read that has ended: `head_position`.
+    ended: u64,
+    /// End of the last read that was begun: `next_seq_sect`.
+    begun: u64,
 }
 
 /// A readable copy.
@@ -37,14 +65,28 @@ pub(crate) struct CopyChooser {
     policy: ReadPolicy,
     /// For each member, the next turn for data with its first copy on the member.
     turns: Vec<u32>,
+    balance: Balance,
+    last_reads: Vec<LastRead>,
 }
 
 impl CopyChooser {
-    pub(crate) fn new(policy: ReadPolicy, members: usize) -> CopyChooser {
+    pub(crate) fn new(policy: ReadPolicy, members: usize, balance: Balance) -> CopyChooser {
         CopyChooser {
             policy,
             turns: vec![0; members],
+            balance,
+            last_reads: vec![LastRead::default(); members],
         }
+    }
+
+    /// Takes note of a read that was planned.
+    pub(crate) fn read_begins(&mut self, member: usize, end: Lbn) {
+        self.last_reads[member].begun = end.0;
+    }
+
+    /// Takes note of a read that has ended (`update_head_pos`).
+    pub(crate) fn read_ends(&mut self, member: usize, end: Lbn) {
+        self.last_reads[member].ended = end.0;
     }
 
     /// Returns the copy in `alive` to read, or `None` if `alive` is empty. `group` is the member of
@@ -67,7 +109,42 @@ impl CopyChooser {
                     copy.member,
                 )
             }),
+            ReadPolicy::Md | ReadPolicy::MdNonrotational => self.as_md(alive, below),
         }
+    }
+
+    /// Returns the copy that md reads (`choose_best_rdev` of `raid1.c`, `read_balance` of
+    /// `raid10.c`, Linux 6.12). Among equals, the first copy wins.
+    fn as_md(
+        &self,
+        mut alive: impl Iterator<Item = Candidate> + Clone,
+        below: Below<'_>,
+    ) -> Option<Candidate> {
+        let pending = |copy: &Candidate| queue_length(copy, below);
+        let last = |copy: &Candidate| self.last_reads[copy.member];
+        let distance = |copy: &Candidate| last(copy).ended.abs_diff(copy.lbn.0);
+        let moves = self.policy == ReadPolicy::Md;
+        if self.balance == Balance::Mirror {
+            let continues =
+                |copy: &Candidate| last(copy).begun == copy.lbn.0 || last(copy).ended == copy.lbn.0;
+            if let Some(copy) = alive.clone().find(continues) {
+                return Some(copy);
+            }
+            let idlest = alive.clone().min_by_key(pending)?;
+            return match !moves || pending(&idlest) == 0 {
+                true => Some(idlest),
+                false => alive.min_by_key(distance),
+            };
+        }
+        if !moves {
+            return alive.min_by_key(pending);
+        }
+        alive.by_ref().min_by_key(|copy| match self.balance {
+            Balance::Near if pending(copy) == 0 => 0,
+            // A copy at the lowest address keeps long reads striped over all members.
+            Balance::Far => copy.lbn.0,
+            _ => distance(copy),
+        })
     }
 
     fn next_in_turn(
@@ -230,7 +307,7 @@ mod tests {
         let table = || tables.then(|| Arc::new(Hundreds) as Arc<dyn TrackTable>);
         let tables: Vec<_> = gauges.iter().map(|_| table()).collect();
         let below = Below::new(gauges, &tables);
-        CopyChooser::new(policy, 3)
+        CopyChooser::new(policy, 3, Balance::Near)
             .choose(0, copies(lbn), below)
             .unwrap()
             .member
@@ -238,7 +315,7 @@ mod tests {
 
     #[test]
     fn round_robin_takes_the_copies_in_turn() {
-        let mut chooser = CopyChooser::new(ReadPolicy::RoundRobin, 3);
+        let mut chooser = CopyChooser::new(ReadPolicy::RoundRobin, 3, Balance::Near);
         let mut next = |group| {
             chooser
                 .choose(group, copies(0), Below::NOTHING)
@@ -314,7 +391,7 @@ mod tests {
             ReadPolicy::NearestHead,
         ] {
             assert!(
-                CopyChooser::new(policy, 3)
+                CopyChooser::new(policy, 3, Balance::Near)
                     .choose(0, none(), Below::NOTHING)
                     .is_none()
             );

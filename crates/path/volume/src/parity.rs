@@ -24,10 +24,11 @@ mod writes;
 mod tests;
 
 pub use map::Rotation;
-pub(crate) use map::{Placement, RowMap};
+pub(crate) use map::{Placement, RowMap, RowShape};
 
 use crate::geometry::{Geometry, Stripe};
 use crate::layout::{Layout, Location, Role, longest};
+use crate::md::{MdKeys, Setup as MdSetup};
 use crate::members::{at_least, capacity_of, chunk_sectors, common_rows};
 use crate::plan::{Detail, OpenIos, Plan, PlanWriter};
 use crate::states::MemberStates;
@@ -46,6 +47,8 @@ pub(crate) struct ParityConfig<'a> {
     pub(crate) failed: &'a [u32],
     pub(crate) stripe_cache: u32,
     pub(crate) dummy_parity_reads: bool,
+    /// The keys of md; `None` for the ideal planner.
+    pub(crate) md: Option<MdKeys>,
 }
 
 /// Rows of chunks with one or two parities.
@@ -55,6 +58,7 @@ pub(crate) struct ParityLayout {
     capacities: Vec<Sectors>,
     capacity: Sectors,
     rows: RowPlanner,
+    md: Option<MdSetup>,
     open: OpenIos,
     /// Terms of a sum; kept to reuse the allocated memory.
     terms: Vec<Term>,
@@ -81,10 +85,15 @@ impl ParityLayout {
             name: config.name,
             capacities: members.to_vec(),
             capacity: capacity_of([rows, map.data(), chunk])?,
+            md: config.md.map(|keys| keys.setup(map)).transpose()?,
             rows: RowPlanner {
                 map,
                 states: MemberStates::with_failed_at_most(config.failed, count, config.parities)?,
-                cache: StripeCache::new(config.stripe_cache, count)?,
+                cache: match config.md {
+                    // The stripes of md have the cache, and the plans of the volume bypass it.
+                    Some(_) => None,
+                    None => StripeCache::new(config.stripe_cache, count)?,
+                },
                 dummy_reads: config.dummy_parity_reads,
             },
             open: OpenIos::new(count),
@@ -154,6 +163,9 @@ impl Layout for ParityLayout {
             row: Some(Sectors(map.row_sectors())),
             parities: map.parities as u32,
         })
+    }
+    fn md(&self) -> Option<MdSetup> {
+        self.md
     }
     fn failures_survived(&self) -> u32 {
         self.rows.map.parities as u32

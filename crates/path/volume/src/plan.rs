@@ -471,6 +471,11 @@ impl<'a> PlanWriter<'a> {
         (phase == self.open.phase && self.plan.ios[io as usize].extent.end() == lbn).then_some(io)
     }
 
+    /// Keeps the following I/O apart from the I/O so far, even if both are adjacent.
+    pub(crate) fn part(&mut self) {
+        self.open.phase += 1;
+    }
+
     /// Returns the number of I/Os for `member` so far.
     pub(crate) fn ios_of(&self, member: usize) -> u32 {
         self.plan

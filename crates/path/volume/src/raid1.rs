@@ -7,8 +7,9 @@
 
 use crate::geometry::Geometry;
 use crate::layout::{Layout, Location, Role};
+use crate::like::Like;
 use crate::members::{at_least, smallest};
-use crate::mirror::{Candidate, CopyChooser, ReadPolicy, copy_to_all, write_copies};
+use crate::mirror::{Balance, Candidate, CopyChooser, ReadPolicy, copy_to_all, write_copies};
 use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
 use crate::states::MemberStates;
 use fullstroke_contract::registry::{self, Keys};
@@ -21,7 +22,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid1Config {
-    /// Policy for the choice of the copy to read. Default `round-robin`.
+    /// Implementation that the array stands for: `md` or `ideal`. Default in a stack file that runs:
+    /// `md`; but `ideal` with `[controller]` and with `coordinate`. Default for live serving, for
+    /// arrays on devices and for studies: `ideal`.
+    pub like: Like,
+    /// Policy for the choice of the copy to read. Default `round-robin`; for an array like md in a
+    /// stack file `md`.
     pub read_policy: ReadPolicy,
     /// Failed members, counted from 0; at least one member must be left. Default none.
     pub failed: Vec<u32>,
@@ -50,7 +56,7 @@ impl Raid1 {
                 members.len(),
                 members.len() - 1,
             )?,
-            chooser: CopyChooser::new(config.read_policy, members.len()),
+            chooser: CopyChooser::new(config.read_policy, members.len(), Balance::Mirror),
             open: OpenIos::new(members.len()),
         }))
     }
@@ -102,6 +108,10 @@ impl Layout for Raid1 {
         }
     }
 
+    fn read_ended(&mut self, member: usize, end: Lbn) {
+        self.chooser.read_ends(member, end);
+    }
+
     fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
         let (states, extent) = (&self.states, request.extent);
         let all = 0..self.capacities.len();
@@ -117,6 +127,7 @@ impl Layout for Raid1 {
             let Some(copy) = self.chooser.choose(0, copies, below) else {
                 return Status::Lost;
             };
+            self.chooser.read_begins(copy.member, extent.end());
             writer.io(
                 copy.member,
                 Operation::Read,

@@ -1,16 +1,26 @@
 //! `raid10`: mirrored chunks on the members in turn.
 //!
-//! The "near" arrangement of the Linux md driver: with n copies, copy c of chunk k takes place
-//! k·n+c, and place p lies on member p mod m, in row p div m. The number of members m need not be a
-//! multiple of n. A write goes to all copies. A read of a chunk goes to one copy. If a copy
-//! continues an I/O of the same request, the read uses the copy; otherwise the read policy chooses.
+//! The arrangements are those of the Linux md driver (`__raid10_find_phys`, `drivers/md/raid10.c`).
+//! With n copies on m members, m need not be a multiple of n:
+//!
+//! | arrangement | place of copy c of chunk k |
+//! |---|---|
+//! | `near` | place p = k·n + c, on member p mod m, in row p div m |
+//! | `far` | member (k + c) mod m, in row k div m of the c-th of n sections of each member |
+//! | `offset` | member (k + c) mod m, in row (k div m)·n + c |
+//!
+//! A write goes to all copies. A read of a chunk goes to one copy. Like md, each chunk is an I/O of
+//! its own, and md's rule chooses the copy. Like `ideal`, adjacent chunks of a member are one I/O, a
+//! copy that continues an I/O of the same request comes first, and the read policy chooses otherwise.
 //!
 //! A member under rebuild gets all writes. Reads use only its filled part.
 
 use crate::geometry::{Geometry, Stripe};
 use crate::layout::{Layout, Location, Role, longest};
+use crate::like::Like;
+use crate::md::check_chunk;
 use crate::members::{DEFAULT_CHUNK, at_least, capacity_of, chunk_sectors, common_rows};
-use crate::mirror::{Candidate, CopyChooser, ReadPolicy, copy_runs, write_copies};
+use crate::mirror::{Balance, Candidate, CopyChooser, ReadPolicy, copy_runs, write_copies};
 use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
 use crate::states::MemberStates;
 use fullstroke_contract::registry::{self, Keys};
@@ -23,22 +33,45 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid10Config {
+    /// Implementation that the array stands for: `md` or `ideal`. Default in a stack file that runs:
+    /// `md`; but `ideal` with `[controller]` and with `coordinate`. Default for live serving, for
+    /// arrays on devices and for studies: `ideal`.
+    pub like: Like,
     /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
-    /// 64KiB.
+    /// 64KiB; for an array like md in a stack file 512KiB, as `mdadm --create` makes it.
     pub chunk: Bytes,
     /// Number of copies of each chunk: at least 2, at most the number of members. Default 2.
     pub copies: u32,
-    /// Policy for the choice of the copy to read. Default `round-robin`.
+    /// Arrangement of the copies. Default `near`.
+    pub arrangement: Arrangement,
+    /// Policy for the choice of the copy to read. Default `round-robin`; for an array like md in a
+    /// stack file `md`.
     pub read_policy: ReadPolicy,
     /// Failed members, counted from 0; a copy of every chunk must be left. Default none.
     pub failed: Vec<u32>,
 }
 
+/// Arrangement of the copies of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrangement {
+    /// Copies at about the same address of neighbouring members: md's `n2`.
+    #[default]
+    Near,
+    /// Copies in different sections of the members: md's `f2`. A long read runs over all members as
+    /// in RAID 0.
+    Far,
+    /// Copies in the next row, on the next member: md's `o2`.
+    Offset,
+}
+
 impl Default for Raid10Config {
     fn default() -> Raid10Config {
         Raid10Config {
+            like: Like::Ideal,
             chunk: DEFAULT_CHUNK,
             copies: 2,
+            arrangement: Arrangement::Near,
             read_policy: ReadPolicy::RoundRobin,
             failed: Vec::new(),
         }
@@ -49,24 +82,28 @@ impl Default for Raid10Config {
 #[derive(Debug)]
 pub struct Raid10 {
     capacities: Vec<Sectors>,
-    map: NearMap,
+    map: CopyMap,
+    like: Like,
     states: MemberStates,
     chooser: CopyChooser,
     open: OpenIos,
 }
 
-/// The arithmetic of the near arrangement, in chunks.
+/// The arithmetic of the arrangements, in chunks.
 #[derive(Clone, Copy, Debug)]
-struct NearMap {
+struct CopyMap {
+    arrangement: Arrangement,
     members: u64,
     copies: u64,
     /// Chunk size in sectors.
     chunk: u64,
     /// Number of chunks of the volume.
     chunks: u64,
+    /// Number of rows of a section of the arrangement `far`.
+    section: u64,
 }
 
-impl NearMap {
+impl CopyMap {
     /// Returns the member and the row of a copy.
     fn place(&self, chunk: u64, copy: u64) -> (usize, u64) {
         debug_assert!(
@@ -75,15 +112,32 @@ impl NearMap {
             self.copies,
             self.chunks
         );
-        let place = chunk * self.copies + copy;
-        ((place % self.members) as usize, place / self.members)
+        let row = chunk / self.members;
+        let member = ((chunk + copy) % self.members) as usize;
+        match self.arrangement {
+            Arrangement::Near => {
+                let place = chunk * self.copies + copy;
+                ((place % self.members) as usize, place / self.members)
+            }
+            Arrangement::Far => (member, copy * self.section + row),
+            Arrangement::Offset => (member, row * self.copies + copy),
+        }
     }
 
     /// Returns the chunk and the copy in `row` of `member`, if the volume uses the row.
     fn held(&self, member: usize, row: u64) -> Option<(u64, u64)> {
-        let place = row * self.members + member as u64;
-        let (chunk, copy) = (place / self.copies, place % self.copies);
-        (chunk < self.chunks).then_some((chunk, copy))
+        let member = member as u64;
+        let (copy, first) = match self.arrangement {
+            Arrangement::Near => {
+                let place = row * self.members + member;
+                let (chunk, copy) = (place / self.copies, place % self.copies);
+                return (chunk < self.chunks).then_some((chunk, copy));
+            }
+            Arrangement::Far => (row / self.section, row % self.section),
+            Arrangement::Offset => (row % self.copies, row / self.copies),
+        };
+        let chunk = first * self.members + (member + self.members - copy) % self.members;
+        (copy < self.copies && chunk < self.chunks).then_some((chunk, copy))
     }
 
     /// Returns the members with `chunk`, each with the extent of the chunk there.
@@ -102,11 +156,13 @@ impl NearMap {
 
     /// See [`Layout::geometry`].
     fn geometry(&self) -> Geometry {
-        if self.members == self.copies {
+        let near = self.arrangement == Arrangement::Near;
+        if near && self.members == self.copies {
             return Geometry::Contiguous;
         }
-        let even = self.members.is_multiple_of(self.copies);
-        let row = even.then(|| Sectors(self.members / self.copies * self.chunk));
+        let each = if near { self.copies } else { 1 };
+        let even = self.members.is_multiple_of(each);
+        let row = even.then(|| Sectors(self.members / each * self.chunk));
         Geometry::Striped(Stripe {
             unit: Sectors(self.chunk),
             row,
@@ -116,9 +172,26 @@ impl NearMap {
 
     /// Returns the number of used chunks of `member`.
     fn used_rows(&self, member: usize) -> u64 {
-        (self.chunks * self.copies)
-            .saturating_sub(member as u64)
-            .div_ceil(self.members)
+        match self.arrangement {
+            Arrangement::Near => (self.chunks * self.copies)
+                .saturating_sub(member as u64)
+                .div_ceil(self.members),
+            Arrangement::Far | Arrangement::Offset => self.section * self.copies,
+        }
+    }
+
+    /// Returns rows of a member from `first` on, below `used`, such that one of the rows has a source
+    /// if any later row has one.
+    fn typical_rows(&self, first: u64, used: u64) -> impl Iterator<Item = u64> + use<> {
+        let map = *self;
+        // Near and offset: the members of a row repeat every `copies` rows. Far: all rows of a
+        // section are alike.
+        let next = (0..map.copies).map(move |turn| match map.arrangement {
+            Arrangement::Far if turn > 0 => first.max(turn * map.section),
+            Arrangement::Far => first,
+            _ => first.saturating_add(turn),
+        });
+        next.filter(move |&row| row < used)
     }
 }
 
@@ -127,32 +200,70 @@ impl Raid10 {
     pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
         let config: Raid10Config = registry::read(keys)?;
         at_least("raid10", members, 2)?;
-        check_copies(config.copies, members.len())?;
+        check_copies(&config, members.len())?;
         let chunk = chunk_sectors(config.chunk)?;
+        if config.like == Like::Md {
+            check_chunk(chunk)?;
+        }
         let rows = common_rows(members, chunk)?;
         let count = members.len() as u64;
         let copies = u64::from(config.copies);
         // `NearMap` computes with the number of all places, so that the product must not overflow.
         capacity_of([rows, count, chunk])?;
-        let map = NearMap {
+        let section = rows / copies;
+        let near = config.arrangement == Arrangement::Near;
+        if section == 0 && !near {
+            let message = format!(
+                "members hold {rows} chunks; {} needs one for each of the {copies} copies",
+                config.arrangement.name()
+            );
+            return Err(ConfigError::new("chunk", message));
+        }
+        let map = CopyMap {
+            arrangement: config.arrangement,
             members: count,
             copies,
             chunk,
-            chunks: rows * count / copies,
+            chunks: match near {
+                true => rows * count / copies,
+                false => section * count,
+            },
+            section,
         };
         let states = MemberStates::with_failed(&config.failed, members.len())?;
         check_copy_left(&map, &states)?;
         Ok(Box::new(Raid10 {
             capacities: members.to_vec(),
             map,
+            like: config.like,
             states,
-            chooser: CopyChooser::new(config.read_policy, members.len()),
+            chooser: CopyChooser::new(
+                config.read_policy,
+                members.len(),
+                match config.arrangement {
+                    Arrangement::Near => Balance::Near,
+                    Arrangement::Far | Arrangement::Offset => Balance::Far,
+                },
+            ),
             open: OpenIos::new(members.len()),
         }))
     }
 }
 
-fn check_copies(copies: u32, members: usize) -> Result<(), ConfigError> {
+impl Arrangement {
+    fn name(self) -> &'static str {
+        match self {
+            Arrangement::Near => "near",
+            Arrangement::Far => "far",
+            Arrangement::Offset => "offset",
+        }
+    }
+}
+
+/// Checks the number of copies. md refuses more copies than members for every arrangement
+/// (`setup_conf`, `drivers/md/raid10.c`).
+fn check_copies(config: &Raid10Config, members: usize) -> Result<(), ConfigError> {
+    let copies = config.copies;
     if (2..=members).contains(&(copies as usize)) {
         return Ok(());
     }
@@ -161,8 +272,9 @@ fn check_copies(copies: u32, members: usize) -> Result<(), ConfigError> {
     } else {
         "add members or keep fewer copies"
     };
+    let name = config.arrangement.name();
     let message = format!(
-        "{copies} copies do not fit: expected 2 to {members}, the number of members; {mend}"
+        "{copies} {name} copies do not fit: expected 2 to {members}, the number of members; {mend}"
     );
     Err(ConfigError::new("copies", message))
 }
@@ -170,13 +282,13 @@ fn check_copies(copies: u32, members: usize) -> Result<(), ConfigError> {
 /// Returns a chunk without any copy left, if there is one. The copies of a chunk lie on consecutive
 /// members. The arrangement repeats after at most `members` chunks, and members are filled from
 /// front to back. A look at the last cycle is therefore enough.
-fn lost_chunk(map: &NearMap, states: &MemberStates) -> Option<u64> {
+fn lost_chunk(map: &CopyMap, states: &MemberStates) -> Option<u64> {
     let is_lost = |(member, extent): (usize, Extent)| extent.end().0 > states.readable(member);
     (map.chunks.saturating_sub(map.members)..map.chunks)
         .find(|&chunk| map.copies(chunk).all(is_lost))
 }
 
-fn check_copy_left(map: &NearMap, states: &MemberStates) -> Result<(), ConfigError> {
+fn check_copy_left(map: &CopyMap, states: &MemberStates) -> Result<(), ConfigError> {
     let Some(chunk) = lost_chunk(map, states) else {
         return Ok(());
     };
@@ -193,7 +305,7 @@ fn check_copy_left(map: &NearMap, states: &MemberStates) -> Result<(), ConfigErr
 
 /// Returns the source for `row` of `member`: the chunk, and the place of another readable copy.
 fn source(
-    map: &NearMap,
+    map: &CopyMap,
     states: &MemberStates,
     member: usize,
     row: u64,
@@ -263,15 +375,27 @@ impl Layout for Raid10 {
         }
     }
 
+    fn read_ended(&mut self, member: usize, end: Lbn) {
+        self.chooser.read_ends(member, end);
+    }
+
     fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
         let (map, states) = (self.map, &self.states);
         let mut writer = PlanWriter::new(plan, &mut self.open);
         writer.begin_strand();
         let (begin, end) = (request.extent.start.0, request.extent.end().0);
         let mut at = begin;
+        // With a copy of everything on every member, md does not divide a request.
+        let whole = self.like == Like::Md && map.geometry() == Geometry::Contiguous;
         while at < end {
             let (chunk, offset) = (at / map.chunk, at % map.chunk);
-            let sectors = (map.chunk - offset).min(end - at);
+            let sectors = match whole {
+                true => end - at,
+                false => (map.chunk - offset).min(end - at),
+            };
+            if self.like == Like::Md {
+                writer.part();
+            }
             let place = Place::Request(Sectors(at - begin));
             let copies = map.copies(chunk);
             let copies =
@@ -279,9 +403,10 @@ impl Layout for Raid10 {
             if request.operation == Operation::Read {
                 // Reads of chunks with the same first member share one turn.
                 let group = map.place(chunk, 0).0;
+                let joins = self.like == Like::Ideal;
                 let there = copies.filter(|copy| copy.1.end().0 <= states.readable(copy.0));
                 let Some((member, extent)) =
-                    read_copy(&mut self.chooser, &writer, group, there, below)
+                    read_copy(&mut self.chooser, &writer, joins, group, there, below)
                 else {
                     return Status::Lost;
                 };
@@ -313,9 +438,7 @@ impl Layout for Raid10 {
             let (chunk, from) = source(&map, states, member, row)?;
             Some((map.extent(chunk), from, (member, map.extent(row))))
         };
-        // The members of a row repeat every `copies` rows. If no row of one cycle has a source, no
-        // later row has one.
-        let mut turn = first..used.min(first.saturating_add(map.copies));
+        let mut turn = map.typical_rows(first, used);
         if !turn.any(|row| members.iter().any(|&member| source(member, row).is_some())) {
             return Sectors(used * map.chunk);
         }
@@ -336,18 +459,19 @@ impl Layout for Raid10 {
     }
 }
 
-/// Returns the copy to read. A continuation of an I/O of the same request comes first, because a
-/// second arm would gain nothing there. Otherwise the policy chooses.
+/// Returns the copy to read. If `joins`, a continuation of an I/O of the same request comes first,
+/// because a second arm would gain nothing there. Otherwise the policy chooses.
 fn read_copy(
     chooser: &mut CopyChooser,
     writer: &PlanWriter<'_>,
+    joins: bool,
     group: usize,
     there: impl Iterator<Item = (usize, Extent)> + Clone,
     below: Below<'_>,
 ) -> Option<(usize, Extent)> {
     let mut continuing = there.clone();
-    let continued =
-        continuing.find(|(member, extent)| writer.continued_by(*member, extent.start).is_some());
+    let continued = continuing
+        .find(|(member, extent)| joins && writer.continued_by(*member, extent.start).is_some());
     continued.or_else(|| {
         let candidates = there.clone().map(|(member, extent)| Candidate {
             member,

@@ -5,6 +5,8 @@
 //! driver. A write of part of a row updates both P and Q.
 
 use crate::layout::Layout;
+use crate::like::Like;
+use crate::md::{MdKeys, ParityUpdates, no_dummy_reads};
 use crate::members::DEFAULT_CHUNK;
 use crate::parity::{ParityConfig, ParityLayout, Placement, Rotation};
 use fullstroke_contract::ConfigError;
@@ -17,17 +19,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid6Config {
-    /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
-    /// 64KiB.
+    /// Implementation that the array stands for: `md` or `ideal`. Default in a stack file that runs:
+    /// `md`; but `ideal` with `[controller]`, with `coordinate` and with `dummy_parity_reads`.
+    /// Default for live serving, for arrays on devices and for studies: `ideal`.
+    pub like: Like,
+    /// Bytes on one member before the next member has its turn: a positive multiple of 512; for an
+    /// array like md a power of two, at least 4KiB. Default 64KiB; for an array like md in a stack
+    /// file 512KiB, as `mdadm --create` makes it.
     pub chunk: Bytes,
     /// Pattern in which parity moves from row to row. Default `left-symmetric`.
     pub rotation: Rotation,
     /// The failed members, counted from 0; at most two. Default none.
     pub failed: Vec<u32>,
-    /// Number of stripes with their data and parity in memory. A write of part of a row need not
-    /// read data or parity from there. Corresponds to md's `stripe_cache_size`, in pages of 4 KiB
-    /// of each member; the default of md is 256. Default 0: no stripe is held.
+    /// Number of stripes in memory, in pages of 4 KiB of each member: md's `stripe_cache_size`. A
+    /// write of part of a row need not read data or parity from there. Default 0: no stripe is held.
+    /// An array like md has 17 to 32768 stripes, default 256, and writes wait while all stripes have
+    /// work.
     pub stripe_cache: u32,
+    /// md's choice between read-modify-write and reconstruct-write (`rmw_level`): `reconstruct` (0),
+    /// `fewer` (1) or `modify` (2). Default `fewer`: the method with fewer reads, and
+    /// reconstruct-write if both need equally many. Only for an array like md.
+    pub parity_updates: ParityUpdates,
+    /// Number of full writes that may pass a stripe that reads: md's `preread_bypass_threshold`.
+    /// Default 1. Only for an array like md.
+    pub preread_bypass_threshold: u32,
+    /// Largest I/O of a member: `max_sectors_kb` of the member's queue. Default 1280KiB. Only for an
+    /// array like md.
+    pub largest_member_io: Bytes,
     /// True to read both parities together with all data of a row and to discard the parities. Each
     /// member then reads without gaps (Qian & Wang, section 5.1, for RAID-5). Default false.
     pub dummy_parity_reads: bool,
@@ -35,11 +53,16 @@ pub struct Raid6Config {
 
 impl Default for Raid6Config {
     fn default() -> Raid6Config {
+        let md = MdKeys::default();
         Raid6Config {
+            like: Like::Ideal,
             chunk: DEFAULT_CHUNK,
             rotation: Rotation::default(),
             failed: Vec::new(),
             stripe_cache: 0,
+            parity_updates: md.parity_updates,
+            preread_bypass_threshold: md.preread_bypass_threshold,
+            largest_member_io: md.largest_member_io,
             dummy_parity_reads: false,
         }
     }
@@ -47,22 +70,25 @@ impl Default for Raid6Config {
 
 /// See [`BuildLayout`](crate::BuildLayout).
 pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
-    let Raid6Config {
-        chunk,
-        rotation,
-        failed,
-        stripe_cache,
-        dummy_parity_reads,
-    } = registry::read(keys)?;
-    let placement = Placement::Rotating(rotation);
+    let keys: Raid6Config = registry::read(keys)?;
+    if keys.like == Like::Md && keys.dummy_parity_reads {
+        return Err(no_dummy_reads());
+    }
+    let md = MdKeys {
+        stripe_cache: keys.stripe_cache,
+        parity_updates: keys.parity_updates,
+        preread_bypass_threshold: keys.preread_bypass_threshold,
+        largest_member_io: keys.largest_member_io,
+    };
     let config = ParityConfig {
         name: "raid6",
         parities: 2,
-        placement,
-        chunk,
-        failed: &failed,
-        stripe_cache,
-        dummy_parity_reads,
+        placement: Placement::Rotating(keys.rotation),
+        chunk: keys.chunk,
+        failed: &keys.failed,
+        stripe_cache: keys.stripe_cache,
+        dummy_parity_reads: keys.dummy_parity_reads,
+        md: md.of(keys.like)?,
     };
     Ok(Box::new(ParityLayout::build(&config, members)?))
 }

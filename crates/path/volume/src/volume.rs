@@ -15,6 +15,7 @@ use pressure::Pressure;
 use rebuild::{Job, Rebuilds};
 use shifts::Shifts;
 
+mod beside;
 mod coordination;
 mod flight;
 mod orders;
@@ -399,6 +400,9 @@ impl Node for Volume {
         }
         let member_io = &flight.plan.ios()[io];
         let strand = member_io.strand as usize;
+        if member_io.operation == Operation::Read {
+            self.layout.read_ended(member, member_io.extent.end());
+        }
         // Writes of the second phase wait for the sectors to return under the head; their rotation
         // is counted.
         if member_io.second_phase && member_io.operation == Operation::Write {

@@ -12,19 +12,28 @@ use serde_json::Value;
 const VERSION_1: &[(&str, &str)] = &[
     ("jbod", "{}"),
     ("raid0", r#"{"chunk":65536}"#),
-    ("raid1", r#"{"read_policy":"round-robin","failed":[]}"#),
+    (
+        "raid1",
+        r#"{"like":"ideal","read_policy":"round-robin","failed":[]}"#,
+    ),
     (
         "raid10",
-        r#"{"chunk":65536,"copies":2,"read_policy":"round-robin","failed":[]}"#,
+        r#"{"like":"ideal","chunk":65536,"copies":2,"arrangement":"near","read_policy":"round-robin","failed":[]}"#,
     ),
-    ("raid4", r#"{"chunk":65536,"failed":[],"stripe_cache":0}"#),
+    (
+        "raid4",
+        r#"{"like":"ideal","chunk":65536,"failed":[],"stripe_cache":0,"parity_updates":"fewer",
+    "preread_bypass_threshold":1,"largest_member_io":1310720}"#,
+    ),
     (
         "raid5",
-        r#"{"chunk":65536,"rotation":"left-symmetric","failed":[],"stripe_cache":0,"dummy_parity_reads":false}"#,
+        r#"{"like":"ideal","chunk":65536,"rotation":"left-symmetric","failed":[],"stripe_cache":0,"parity_updates":"fewer",
+    "preread_bypass_threshold":1,"largest_member_io":1310720,"dummy_parity_reads":false}"#,
     ),
     (
         "raid6",
-        r#"{"chunk":65536,"rotation":"left-symmetric","failed":[],"stripe_cache":0,"dummy_parity_reads":false}"#,
+        r#"{"like":"ideal","chunk":65536,"rotation":"left-symmetric","failed":[],"stripe_cache":0,"parity_updates":"fewer",
+    "preread_bypass_threshold":1,"largest_member_io":1310720,"dummy_parity_reads":false}"#,
     ),
     ("lzvs", r#"{"zones":24,"ratio":"10/6","blocking":8192}"#),
     (

@@ -72,6 +72,16 @@ pub(crate) struct RowShape {
     first: Option<u64>,
 }
 
+/// Place of a data sector of the volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DataPlace {
+    /// The row of chunks.
+    pub(crate) row: u64,
+    pub(crate) member: usize,
+    /// Address on the member.
+    pub(crate) sector: u64,
+}
+
 impl RowMap {
     /// Returns the number of data chunks in a row.
     pub(crate) fn data(&self) -> u64 {
@@ -80,6 +90,16 @@ impl RowMap {
     /// Returns the number of data sectors in a row.
     pub(crate) fn row_sectors(&self) -> u64 {
         self.data() * self.chunk
+    }
+
+    /// Returns the place of a data sector of the volume.
+    pub(crate) fn place_of(&self, lbn: u64) -> DataPlace {
+        let (row, within) = (lbn / self.row_sectors(), lbn % self.row_sectors());
+        DataPlace {
+            row,
+            member: self.shape(row).data_member(within / self.chunk) as usize,
+            sector: row * self.chunk + within % self.chunk,
+        }
     }
 
     /// Returns the roles of the members in `row`.

@@ -1,0 +1,370 @@
+//! The stripes, the requests on them, and md's thread.
+
+use super::plug::{NONE, Planned, Plug};
+use super::stripes::{PAGE, Page, Stripes, page, state};
+use super::{ParityUpdates, Setup};
+use crate::counts::Counts;
+use crate::parity::RowMap;
+use crate::states::MemberStates;
+use fullstroke_contract::{
+    Completion, Extent, Hints, Operation, Out, Request, RequestId, Slots, Status,
+};
+use fullstroke_units::{Lbn, Sectors, Time};
+use std::collections::VecDeque;
+
+/// Largest part of a request that enters the stripes at once, in sectors: `RAID5_MAX_REQ_STRIPES`
+/// stripes of 4 KiB (`raid5_set_limits`, `drivers/md/raid5.c`).
+pub(super) const PART_MAX: u64 = 256 * PAGE;
+
+/// Words of the set of pages of a part. An unaligned part of 256 pages touches 257.
+const WORDS: usize = 5;
+
+/// A request from above.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) request: Request,
+    pub(super) submitted: Time,
+    /// Pages and member I/Os that the request waits for, and one for the submission.
+    pub(super) remaining: u32,
+    pub(super) status: Status,
+    /// The member I/O that ended last.
+    pub(super) last: Completion,
+}
+
+/// A request in the list of a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    pub(super) asked: u32,
+    pub(super) next: u32,
+}
+
+/// A page of a member I/O in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    stripe: u32,
+    next: u32,
+}
+
+/// The purpose of a member I/O in flight.
+#[derive(Clone, Copy, Debug)]
+enum Flying {
+    /// Pages of stripes: the first part of the list.
+    Pages(Operation, u32),
+    /// A read that bypasses the stripes: a part of the request's extent.
+    Bypass { asked: u32, extent: Extent },
+}
+
+/// A part of a request whose pages are added to stripes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Adding {
+    pub(super) asked: u32,
+    pub(super) begin: u64,
+    pub(super) end: u64,
+    /// Page of the part at which the search for the next page begins.
+    pub(super) from: u64,
+    /// One bit for each page that is still to be added.
+    pub(super) left: [u64; WORDS],
+    pub(super) started: bool,
+}
+
+impl Adding {
+    pub(super) fn new(asked: u32, begin: u64, end: u64) -> Adding {
+        let pages = end.div_ceil(PAGE) - begin / PAGE;
+        let mut left = [0; WORDS];
+        for page in 0..pages {
+            left[(page / 64) as usize] |= 1 << (page % 64);
+        }
+        Adding {
+            asked,
+            begin,
+            end,
+            from: 0,
+            left,
+            started: false,
+        }
+    }
+
+    /// Returns the next page from `from` on, cyclically.
+    pub(super) fn next(&self) -> Option<u64> {
+        let is_left = |page: &u64| self.left[(page / 64) as usize] >> (page % 64) & 1 == 1;
+        let all = (WORDS * 64) as u64;
+        (self.from..all).chain(0..self.from).find(is_left)
+    }
+
+    pub(super) fn done(&mut self, page: u64) {
+        self.left[(page / 64) as usize] &= !(1 << (page % 64));
+    }
+
+    pub(super) fn is_left(&self, page: u64) -> bool {
+        self.left[(page / 64) as usize] >> (page % 64) & 1 == 1
+    }
+}
+
+/// The stripes, the requests on them, and md's thread.
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) map: RowMap,
+    pub(super) capacity: Sectors,
+    pub(super) updates: ParityUpdates,
+    pub(super) bypass_threshold: i64,
+    pub(super) largest: u64,
+    pub(super) stripes: Stripes,
+    pub(super) asked: Slots<Asked>,
+    pub(super) links: Slots<Link>,
+    pub(super) parts: Slots<Part>,
+    flying: Slots<Flying>,
+    pub(super) plug: Plug,
+    /// Member I/O that the plug has sent, in order; empty between events.
+    sent: Vec<Planned>,
+    /// Parts of requests that wait for stripes, in order.
+    pub(super) waiting: VecDeque<Adding>,
+    /// True if a request waits because all stripes have work: `R5_INACTIVE_BLOCKED`.
+    pub(super) blocked: bool,
+    /// Number of stripes that may read for their writes: `preread_active_stripes`.
+    pub(super) prereads: u32,
+    /// Number of full writes under way: `pending_full_writes`.
+    pub(super) full_writes: u32,
+    pub(super) bypass_count: i64,
+    pub(super) last_hold: u32,
+    /// Requests that ended in the present event.
+    pub(super) ended: VecDeque<u32>,
+    /// Pages of a part in one stripe; kept to reuse the allocated memory.
+    pub(super) adding_pages: Vec<(u64, usize, u8)>,
+    /// True if the thread has work.
+    pub(super) due: bool,
+    pub(super) counts: Counts,
+}
+
+/// The circumstances of an event.
+pub(super) struct Event<'a> {
+    pub(super) states: &'a MemberStates,
+    pub(super) out: &'a mut Out,
+}
+
+impl Core {
+    pub(super) fn new(setup: &Setup, capacity: Sectors) -> Core {
+        let members = setup.map.members as usize;
+        Core {
+            map: setup.map,
+            capacity,
+            updates: setup.updates,
+            bypass_threshold: i64::from(setup.bypass_threshold),
+            largest: setup.largest,
+            stripes: Stripes::new(members, setup.stripes),
+            asked: Slots::default(),
+            links: Slots::default(),
+            parts: Slots::default(),
+            flying: Slots::default(),
+            plug: Plug::default(),
+            sent: Vec::new(),
+            waiting: VecDeque::new(),
+            blocked: false,
+            prereads: 0,
+            full_writes: 0,
+            bypass_count: 0,
+            last_hold: NONE,
+            ended: VecDeque::new(),
+            adding_pages: Vec::new(),
+            due: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Returns the number of requests from above in flight.
+    pub(super) fn in_flight(&self) -> u32 {
+        self.asked.len() as u32
+    }
+
+    /// Returns the request of a member I/O of a page as part of the plug.
+    pub(super) fn plan_page(&mut self, at: u32, member: usize, operation: Operation) {
+        let stripe = self.stripes.stripe(at);
+        let (number, origin) = (stripe.number, stripe.origin);
+        let row = number * PAGE / self.map.chunk;
+        let hints = Hints {
+            // A thread waits for the reads of a write.
+            synchronous: stripe.hints.synchronous || operation == Operation::Read,
+            stripe: Some(row),
+            ..stripe.hints
+        };
+        let part = self.parts.keep(Part {
+            stripe: at,
+            next: NONE,
+        });
+        let io = Planned {
+            member: member as u32,
+            operation,
+            start: number * PAGE,
+            sectors: PAGE,
+            parts: (part, part),
+            origin,
+            hints,
+        };
+        let (parts, sent) = (&mut self.parts, &mut self.sent);
+        self.plug.add(
+            io,
+            self.largest,
+            &mut |last, next| parts[last].next = next,
+            &mut |io| sent.push(io),
+        );
+    }
+
+    /// Issues everything in the plug.
+    pub(super) fn unplug(&mut self, out: &mut Out) {
+        let sent = &mut self.sent;
+        self.plug.empty(&mut |io| sent.push(io));
+        for io in self.sent.drain(..) {
+            let first = self.parts[io.parts.0].stripe;
+            let pages = self.stripes.pages_of(first);
+            if io.operation == Operation::Read && pages.iter().any(Page::writes) {
+                self.counts.read_for_write();
+            } else {
+                self.counts.member_io(io.operation);
+            }
+            let id = self.flying.keep(Flying::Pages(io.operation, io.parts.0));
+            let request = Request {
+                id: own(id),
+                origin: io.origin,
+                operation: io.operation,
+                extent: Extent::new(io.start, io.sectors),
+                hints: io.hints,
+                ..Request::default()
+            };
+            out.issue(io.member as usize, request);
+        }
+    }
+
+    /// Issues a part of a read to a member, past the stripes.
+    pub(super) fn bypass(&mut self, asked: u32, extent: Extent, out: &mut Out) {
+        let place = self.map.place_of(extent.start.0);
+        let request = self.asked[asked].request;
+        let id = self.flying.keep(Flying::Bypass { asked, extent });
+        self.asked[asked].remaining += 1;
+        self.counts.member_io(Operation::Read);
+        let hints = Hints {
+            stripe: Some(place.row),
+            ..request.hints
+        };
+        out.issue(
+            place.member,
+            Request {
+                id: own(id),
+                origin: request.origin,
+                operation: Operation::Read,
+                extent: Extent {
+                    start: Lbn(place.sector),
+                    sectors: extent.sectors,
+                },
+                hints,
+                ..Request::default()
+            },
+        );
+    }
+
+    /// Takes the completion of a member I/O.
+    pub(super) fn landed(&mut self, member: usize, completion: &Completion) {
+        self.due = true;
+        match self.flying.take(completion.id.0 as u32) {
+            Flying::Bypass { asked, extent } => {
+                self.asked[asked].note(completion);
+                if completion.status == Status::Done {
+                    self.page_ended(asked, Status::Done);
+                } else {
+                    // md reads the part again through the stripes, which compute lost data
+                    // (`raid5_align_endio`, `retry_aligned_read`).
+                    let (begin, end) = (extent.start.0, extent.end().0);
+                    self.waiting.push_back(Adding::new(asked, begin, end));
+                }
+            }
+            Flying::Pages(operation, mut next) => {
+                while next != NONE {
+                    let part = self.parts.take(next);
+                    self.page_landed(part.stripe, member, operation, completion);
+                    next = part.next;
+                }
+            }
+        }
+    }
+
+    /// Takes the completion of the I/O of one page (`raid5_end_read_request`,
+    /// `raid5_end_write_request`).
+    fn page_landed(
+        &mut self,
+        at: u32,
+        member: usize,
+        operation: Operation,
+        completion: &Completion,
+    ) {
+        let page = self.stripes.page_mut(at, member);
+        page.flags &= !page::LOCKED;
+        match (completion.status, operation) {
+            (Status::Done, Operation::Read) => page.flags |= page::UP_TO_DATE,
+            (Status::Done, _) => {}
+            _ => page.flags |= page::REFUSED,
+        }
+        self.stripes.set(at, state::HANDLE);
+        let stripe = self.stripes.stripe_mut(at);
+        stripe.last = *completion;
+        let head = stripe.batch_head;
+        if head != NONE && head != at {
+            self.stripes.stripe_mut(head).last = *completion;
+            self.release(head);
+        }
+        self.release(at);
+    }
+
+    /// Ends a request's wait for a page or for a member I/O.
+    pub(super) fn page_ended(&mut self, asked: u32, status: Status) {
+        let request = &mut self.asked[asked];
+        request.status = request.status.max(status);
+        request.remaining -= 1;
+        if request.remaining == 0 {
+            self.ended.push_back(asked);
+        }
+    }
+
+    /// Ends the waits of all requests in a list of a page of a stripe.
+    pub(super) fn end_list(&mut self, mut head: u32, last: &Completion, status: Status) {
+        while head != NONE {
+            let Link { asked, next } = self.links.take(head);
+            self.asked[asked].note(last);
+            self.page_ended(asked, status);
+            head = next;
+        }
+    }
+
+    /// Forgets the contents of the stripes of an extent of the volume.
+    pub(super) fn forget(&mut self, extent: Extent) {
+        let row = self.map.row_sectors();
+        let (first, end) = (extent.start.0 / row, extent.end().0.div_ceil(row));
+        let pages = self.map.chunk / PAGE;
+        let rows = first.min(self.map.rows)..end.min(self.map.rows);
+        self.stripes.forget(rows.start * pages..rows.end * pages);
+    }
+
+    /// Adds a request to a list of a page.
+    pub(super) fn push_link(&mut self, asked: u32, next: u32) -> u32 {
+        self.asked[asked].remaining += 1;
+        self.links.keep(Link { asked, next })
+    }
+}
+
+impl Asked {
+    /// Remembers a member I/O if no other ended later.
+    fn note(&mut self, completion: &Completion) {
+        if completion.finished >= self.last.finished {
+            self.last = *completion;
+        }
+    }
+}
+
+/// Bit of the ids of this module's member I/O. The volume's own ids do not have the bit.
+const OWN: u64 = 1 << 63;
+
+fn own(id: u32) -> RequestId {
+    RequestId(OWN | u64::from(id))
+}
+
+/// True for the id of a member I/O of this module.
+pub(super) fn is_own(id: RequestId) -> bool {
+    id.0 & OWN != 0
+}

@@ -1,0 +1,122 @@
+//! md's thread: the order in which stripes are handled (`raid5d`, `drivers/md/raid5.c`, Linux
+//! 6.12).
+
+use super::core::{Core, Event};
+use super::plug::NONE;
+use super::stripes::{ListName, state};
+
+/// Number of stripes that may read for their writes before others wait: `IO_THRESHOLD`.
+const PREREADS_MAX: u32 = 1;
+
+/// Number of stripes that the thread takes at once: `MAX_STRIPE_BATCH`.
+const TAKEN_MAX: usize = 8;
+
+impl Core {
+    /// Handles all stripes that can be handled, and issues the member I/O.
+    pub(super) fn run(&mut self, event: &mut Event<'_>) {
+        self.plug.start();
+        loop {
+            self.activate_delayed();
+            let mut taken = [NONE; TAKEN_MAX];
+            for slot in &mut taken {
+                match self.next_stripe() {
+                    Some(at) => *slot = at,
+                    None => break,
+                }
+            }
+            if taken[0] == NONE {
+                break;
+            }
+            let taken = taken.into_iter().take_while(|&at| at != NONE);
+            taken.clone().for_each(|at| self.handle(at, event));
+            taken.for_each(|at| self.release(at));
+        }
+        self.due = false;
+        self.unplug(event.out);
+    }
+
+    /// Lets all waiting stripes read if few stripes read (`raid5_activate_delayed`).
+    fn activate_delayed(&mut self) {
+        if self.prereads >= PREREADS_MAX {
+            return;
+        }
+        while let Some(at) = self.stripes.first(ListName::Delayed) {
+            self.stripes.unlink(at);
+            self.stripes.clear(at, state::DELAYED);
+            self.allow_prereads(at);
+            self.stripes.append(at, ListName::Hold);
+        }
+    }
+
+    /// Allows a stripe to read for its write.
+    pub(super) fn allow_prereads(&mut self, at: u32) {
+        if !self.stripes.has(at, state::PREREAD_ACTIVE) {
+            self.stripes.set(at, state::PREREAD_ACTIVE);
+            self.prereads += 1;
+        }
+    }
+
+    /// Ends the permission to read for a write.
+    pub(super) fn end_prereads(&mut self, at: u32) {
+        if self.stripes.clear(at, state::PREREAD_ACTIVE) {
+            self.prereads -= 1;
+            self.due |= self.prereads < PREREADS_MAX;
+        }
+    }
+
+    /// Returns the next stripe to handle, with one holder (`__get_priority_stripe`). Full writes may
+    /// pass stripes that read for their writes, up to the threshold.
+    fn next_stripe(&mut self) -> Option<u32> {
+        let hold = self.stripes.first(ListName::Hold);
+        let less = |count: i64, threshold: i64| (count - threshold).max(0);
+        let at = if let Some(at) = self.stripes.first(ListName::Handle) {
+            match hold {
+                None => self.bypass_count = 0,
+                Some(_) if self.stripes.has(at, state::IO_STARTED) => {}
+                Some(first) if first == self.last_hold => self.bypass_count += 1,
+                Some(first) => {
+                    self.last_hold = first;
+                    self.bypass_count = less(self.bypass_count, self.bypass_threshold);
+                }
+            }
+            at
+        } else {
+            let passed = self.bypass_threshold > 0 && self.bypass_count > self.bypass_threshold;
+            let at = hold.filter(|_| passed || self.full_writes == 0)?;
+            self.bypass_count = less(self.bypass_count, self.bypass_threshold);
+            at
+        };
+        self.stripes.unlink(at);
+        debug_assert_eq!(
+            self.stripes.stripe(at).count,
+            0,
+            "a listed stripe has no holder"
+        );
+        self.stripes.stripe_mut(at).count = 1;
+        Some(at)
+    }
+
+    /// Takes one holder from a stripe. Without holders, the stripe goes to the list of its state
+    /// (`do_release_stripe`).
+    pub(super) fn release(&mut self, at: u32) {
+        let stripe = self.stripes.stripe_mut(at);
+        stripe.count -= 1;
+        if stripe.count > 0 {
+            return;
+        }
+        if self.stripes.has(at, state::HANDLE) {
+            self.due = true;
+            let waits = self.stripes.has(at, state::DELAYED)
+                && !self.stripes.has(at, state::PREREAD_ACTIVE);
+            if waits {
+                return self.stripes.append(at, ListName::Delayed);
+            }
+            self.stripes.clear(at, state::DELAYED);
+            return self.stripes.append(at, ListName::Handle);
+        }
+        self.end_prereads(at);
+        self.stripes.clear(at, state::IO_STARTED);
+        self.stripes.active -= 1;
+        self.stripes.append(at, ListName::Inactive(0));
+    }
+}

@@ -1,0 +1,246 @@
+//! Parity arrays as Linux's md runs them (`drivers/md/raid5.c`, Linux 6.12).
+//!
+//! The other layouts plan a request as a whole when the request arrives. md works in **stripes**:
+//! pages of 4 KiB at one offset of all members. A limited number of stripes is in memory. A request
+//! adds its pages to stripes, and a thread handles the stripes afterwards. Three consequences decide
+//! the times:
+//!
+//! 1. A write joins the stripe that a neighbour has begun. Neighbours that arrive before the thread
+//!    runs become one write, and a stripe that is overwritten as a whole needs no reads.
+//! 2. Pages in memory need not be read again, and writes wait if all stripes have work.
+//! 3. Member I/O consists of pages. The plug of the block layer joins adjacent pages.
+//!
+//! | file | duty |
+//! |---|---|
+//! | `requests.rs` | a request adds its pages to stripes, or bypasses them |
+//! | `stripes.rs` | stripes in memory, their flags and lists |
+//! | `daemon.rs` | order in which the thread handles stripes |
+//! | `handle.rs`, `dirty.rs` | one stripe: answers, reads, parity, writes |
+//! | `batch.rs` | full writes of neighbours |
+//! | `plug.rs` | joins member I/O |
+//! | `core.rs` | tables of requests and of member I/O in flight |
+//!
+//! Departures: the thread needs no processor time. The cache does not grow under pressure
+//! (`grow_one_stripe` in `raid5d`). Rebuilds are those of [`Volume`].
+
+mod batch;
+mod core;
+mod daemon;
+mod dirty;
+mod handle;
+mod keys;
+mod plug;
+mod requests;
+mod stripes;
+
+#[cfg(test)]
+mod tests;
+
+use crate::parity::RowMap;
+use crate::volume::Volume;
+use core::{Core, Event, is_own};
+use fullstroke_contract::{
+    Completion, Counters, Cx, Extent, Gauge, Node, Notice, Operation, Order, Port, Refusal,
+    Request, Wake,
+};
+use fullstroke_units::{Duration, Time};
+pub(crate) use keys::{MdKeys, check_chunk, no_dummy_reads};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Time from an event to the run of md's thread: the wake-up of a sleeping thread. Requests that
+/// arrive in this time are handled together. An estimate for an idle processor.
+const WAKE_UP: Duration = Duration::from_nanos(5_000);
+
+/// How md updates the parity of a partly written stripe: `rmw_level`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ParityUpdates {
+    /// Always reads the other data of the stripe: level 0.
+    Reconstruct,
+    /// Reads old data and old parity if this needs fewer reads: level 1.
+    #[default]
+    Fewer,
+    /// The same, and also if both methods need equally many reads: level 2.
+    Modify,
+}
+
+/// Settings of a parity array that md runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    pub(crate) map: RowMap,
+    /// Number of stripes in memory.
+    pub(crate) stripes: u32,
+    pub(crate) updates: ParityUpdates,
+    /// Number of full writes that may pass a stripe that reads.
+    pub(crate) bypass_threshold: u32,
+    /// Sectors of the largest member I/O.
+    pub(crate) largest: u64,
+}
+
+/// A parity array that md runs: stripes for reads and writes, and a [`Volume`] for everything else.
+///
+/// - **Events in**: the events of [`Node`].
+/// - Invariant: reads and writes from above are requests of the stripes. Orders, rebuilds, flushes,
+///   discards and reads of single members are the business of the volume.
+pub struct MdVolume {
+    volume: Volume,
+    core: Core,
+    /// True if no page cache is above, so that every write is waited for.
+    direct: bool,
+    /// Time of the next run of the thread.
+    due: Option<Time>,
+    /// Start of the time without requests of the stripes.
+    idle_since: Time,
+}
+
+impl MdVolume {
+    /// Returns the layer for a layout that md runs, or the volume itself for other layouts. `direct`
+    /// is true if no page cache is above: every write then counts as waited for (`REQ_SYNC`), as
+    /// direct I/O does.
+    pub fn over(volume: Volume, direct: bool) -> Box<dyn Node> {
+        match volume.layout().md() {
+            Some(setup) => Box::new(MdVolume::with(volume, &setup, direct)),
+            None => Box::new(volume),
+        }
+    }
+
+    fn with(volume: Volume, setup: &Setup, direct: bool) -> MdVolume {
+        let capacity = volume.layout().capacity();
+        MdVolume {
+            core: Core::new(setup, capacity),
+            volume,
+            direct,
+            due: None,
+            idle_since: Time::ZERO,
+        }
+    }
+
+    /// True for a request that the stripes serve.
+    fn is_for_stripes(&self, request: &Request) -> bool {
+        let plain = !request.hints.members && !request.hints.verify;
+        plain
+            && request.operation.transfers()
+            && request.extent.sectors.0 > 0
+            && request.extent.within(self.core.capacity)
+    }
+
+    /// Completes the requests that have ended, and notes when the thread runs next.
+    fn settle(&mut self, now: Time, cx: &mut Cx<'_>) {
+        while let Some(asked) = self.core.ended.pop_front() {
+            let asked = self.core.asked.take(asked);
+            self.volume.request_beside_ended(now, &asked.request);
+            self.idle_since = now;
+            cx.out.complete(completion(&asked, now));
+        }
+        if self.core.due && self.due.is_none() {
+            self.due = Some(now + WAKE_UP);
+        }
+    }
+}
+
+/// Returns the completion of a request that ends at `now`.
+fn completion(asked: &core::Asked, now: Time) -> Completion {
+    let (submitted, last) = (asked.submitted, asked.last);
+    let own = last.submitted >= submitted && last.finished > submitted && last.finished <= now;
+    let mut breakdown = if own {
+        last.breakdown
+    } else {
+        Default::default()
+    };
+    if own {
+        breakdown.parity += last.submitted.since(submitted);
+        breakdown.overhead += now.since(last.finished);
+    } else {
+        // The request joined a stripe that was on its way, or was answered from memory.
+        breakdown.parity += now.since(submitted);
+    }
+    Completion {
+        id: asked.request.id,
+        submitted,
+        finished: now,
+        status: asked.status,
+        breakdown,
+    }
+}
+
+impl Node for MdVolume {
+    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut Cx<'_>) {
+        if !self.is_for_stripes(&request) {
+            if request.operation == Operation::Discard {
+                self.core.forget(request.extent);
+            }
+            return self.volume.submit(now, from, request, cx);
+        }
+        self.volume.request_beside_came(now, &request, cx);
+        let mut request = request;
+        request.hints.synchronous |= self.direct;
+        let event = &mut Event {
+            states: self.volume.layout().member_states(),
+            out: cx.out,
+        };
+        self.core.submit(request, now, event);
+        self.settle(now, cx);
+    }
+
+    fn completed(&mut self, now: Time, from: Port, completion: Completion, cx: &mut Cx<'_>) {
+        if !is_own(completion.id) {
+            return self.volume.completed(now, from, completion, cx);
+        }
+        self.core.landed(from.index(), &completion);
+        self.settle(now, cx);
+    }
+
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        if self.volume.next_wake().at() <= now {
+            self.volume.wake(now, cx);
+        }
+        if self.due.is_some_and(|due| due <= now) {
+            self.due = None;
+            let event = &mut Event {
+                states: self.volume.layout().member_states(),
+                out: cx.out,
+            };
+            self.core.run(event);
+            self.core.add_waiting();
+            self.settle(now, cx);
+        }
+    }
+
+    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+        self.volume.noticed(now, from, notice, cx);
+    }
+
+    fn owners(&self, from: Port, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
+        self.volume.owners(from, extent, owner);
+    }
+
+    fn ordered(&mut self, now: Time, order: Order, cx: &mut Cx<'_>) -> Result<(), Refusal> {
+        self.volume.ordered(now, order, cx)
+    }
+
+    fn next_wake(&self) -> Wake {
+        match (self.due, self.volume.next_wake()) {
+            (Some(due), other) => Wake::Work(due.min(other.at())),
+            (None, other) => other,
+        }
+    }
+
+    fn count(&self, _: Time, counters: &mut Counters) {
+        let name = self.volume.layout().name();
+        counters.layers.push(self.core.counts.readings(name, &[]));
+    }
+
+    fn gauge(&self) -> Gauge {
+        let gauge = self.volume.gauge();
+        let idle = self.core.in_flight() == 0;
+        Gauge {
+            queue_length: gauge.queue_length + self.core.in_flight(),
+            idle_since: gauge
+                .idle_since
+                .filter(|_| idle)
+                .map(|since| since.max(self.idle_since)),
+            ..gauge
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The way of a request into the stripes (`raid5_make_request`, `drivers/md/raid5.c`, Linux 6.12).
+
+use super::core::{Adding, Asked, Core, Event, PART_MAX};
+use super::plug::NONE;
+use super::stripes::{PAGE, state};
+use fullstroke_contract::{Completion, Extent, Operation, Request, Status};
+use fullstroke_units::Time;
+
+impl Core {
+    /// Begins a read or a write.
+    pub(super) fn submit(&mut self, request: Request, now: Time, event: &mut Event<'_>) {
+        self.counts.asked(request.operation);
+        let asked = self.asked.keep(Asked {
+            request,
+            submitted: now,
+            remaining: 1,
+            status: Status::Done,
+            last: Completion::default(),
+        });
+        let (begin, end) = (request.extent.start.0, request.extent.end().0);
+        // With a member missing, a read past the stripes might have to be repeated for the lost
+        // data of the same row.
+        if request.operation == Operation::Read && event.states.impaired().is_empty() {
+            let mut at = begin;
+            while at < end {
+                let piece = (self.map.chunk - at % self.map.chunk).min(end - at);
+                self.bypass(asked, Extent::new(at, piece), event.out);
+                at += piece;
+            }
+        } else {
+            let mut at = begin;
+            while at < end {
+                let next = ((at + PART_MAX) / PAGE * PAGE).min(end);
+                self.asked[asked].remaining += 1;
+                self.waiting.push_back(Adding::new(asked, at, next));
+                at = next;
+            }
+            self.add_waiting();
+        }
+        self.page_ended(asked, Status::Done);
+    }
+
+    /// Adds waiting parts of requests to stripes, in order, until a part must wait.
+    pub(super) fn add_waiting(&mut self) {
+        while let Some(mut adding) = self.waiting.pop_front() {
+            if !self.add(&mut adding) {
+                self.waiting.push_front(adding);
+                return;
+            }
+            self.page_ended(adding.asked, Status::Done);
+        }
+    }
+
+    /// Adds the pages of a part to stripes. Returns false if the part must wait.
+    fn add(&mut self, adding: &mut Adding) -> bool {
+        if !adding.started {
+            adding.started = true;
+            adding.from = self.first_page(adding);
+        }
+        let mut batch_last = NONE;
+        let all = loop {
+            let Some(page) = adding.next() else {
+                break true;
+            };
+            adding.from = page;
+            if !self.add_to_stripe(adding, page, &mut batch_last) {
+                break false;
+            }
+        };
+        if batch_last != NONE {
+            self.release(batch_last);
+        }
+        all
+    }
+
+    /// Returns the page with the lowest offset in its chunk, if a part crosses into the next data
+    /// chunk of its row (`raid5_bio_lowest_chunk_sector`).
+    fn first_page(&self, adding: &Adding) -> u64 {
+        let begin = adding.begin / PAGE * PAGE;
+        let place = self.map.place_of(begin);
+        let rest = self.map.chunk - place.sector % self.map.chunk;
+        if rest >= adding.end - adding.begin {
+            return 0;
+        }
+        let shape = self.map.shape(place.row);
+        let mut next = place.member as u64 + 1;
+        while next == shape.p() || Some(next) == shape.q() {
+            next += 1;
+        }
+        match next >= self.map.members {
+            true => 0,
+            false => rest / PAGE,
+        }
+    }
+
+    /// Adds all pages of a part that are in one stripe (`make_stripe_request`). Returns false if the
+    /// part must wait.
+    fn add_to_stripe(&mut self, adding: &mut Adding, page: u64, batch_last: &mut u32) -> bool {
+        let first = adding.begin / PAGE;
+        let place = self.map.place_of((first + page) * PAGE);
+        let number = place.sector / PAGE;
+        if self.blocked {
+            if !self.stripes.has_room(number, true) {
+                return false;
+            }
+            self.blocked = false;
+        }
+        let Some(at) = self.stripes.get(number, false) else {
+            self.blocked = true;
+            return false;
+        };
+        let request = self.asked[adding.asked].request;
+        let writes = request.operation != Operation::Read;
+        if self.overlaps(at, adding, place.row, writes) {
+            self.release(at);
+            return false;
+        }
+        let stripe = self.stripes.stripe_mut(at);
+        (stripe.origin, stripe.hints) = (request.origin, request.hints);
+        self.add_pages(at, adding, place.row, writes);
+        if writes && self.can_batch(at) {
+            self.add_to_batch(at, *batch_last);
+            if *batch_last != NONE {
+                self.release(*batch_last);
+            }
+            self.stripes.stripe_mut(at).count += 1;
+            *batch_last = at;
+        }
+        self.stripes.set(at, state::HANDLE);
+        self.stripes.clear(at, state::DELAYED);
+        let head = self.stripes.stripe(at).batch_head;
+        let waited_for = request.hints.synchronous || request.hints.direct;
+        if (head == NONE || head == at) && waited_for {
+            self.allow_prereads(at);
+        }
+        self.release(at);
+        true
+    }
+
+    /// Calls `each` with every page of a part in one stripe: the page of the part, the member, and
+    /// one bit for each sector of the page.
+    fn each_page(&self, at: u32, adding: &Adding, row: u64, each: &mut dyn FnMut(u64, usize, u8)) {
+        let map = self.map;
+        let within = self.stripes.stripe(at).number * PAGE % map.chunk;
+        let shape = map.shape(row);
+        let first = adding.begin / PAGE;
+        for index in 0..map.data() {
+            let sector = row * map.row_sectors() + index * map.chunk + within;
+            let (from, to) = (sector.max(adding.begin), (sector + PAGE).min(adding.end));
+            if from < to {
+                let bits = (u8::MAX >> (PAGE - (to - from))) << (from - sector);
+                each(
+                    sector / PAGE - first,
+                    shape.data_member(index) as usize,
+                    bits,
+                );
+            }
+        }
+    }
+
+    /// True if the stripe does not take the part now: another request for the same sectors waits,
+    /// or the stripe is in a batch (`stripe_bio_overlaps`).
+    fn overlaps(&self, at: u32, adding: &Adding, row: u64, writes: bool) -> bool {
+        if self.stripes.stripe(at).batch_head != NONE {
+            return true;
+        }
+        let mut overlaps = false;
+        self.each_page(at, adding, row, &mut |_, member, bits| {
+            let page = self.stripes.page(at, member);
+            let taken = if writes { page.covered } else { page.asked };
+            overlaps |= taken & bits != 0;
+        });
+        overlaps
+    }
+
+    fn add_pages(&mut self, at: u32, adding: &mut Adding, row: u64, writes: bool) {
+        let asked = adding.asked;
+        let mut pages = std::mem::take(&mut self.adding_pages);
+        self.each_page(at, adding, row, &mut |page, member, bits| {
+            pages.push((page, member, bits));
+        });
+        for &(page, member, bits) in &pages {
+            debug_assert!(adding.is_left(page), "page {page} is added twice");
+            adding.done(page);
+            let head = match writes {
+                true => self.stripes.page(at, member).to_write,
+                false => self.stripes.page(at, member).to_read,
+            };
+            let link = self.push_link(asked, head);
+            let page = self.stripes.page_mut(at, member);
+            if writes {
+                page.to_write = link;
+                page.covered |= bits;
+            } else {
+                page.to_read = link;
+                page.asked |= bits;
+            }
+        }
+        pages.clear();
+        self.adding_pages = pages;
+    }
+}

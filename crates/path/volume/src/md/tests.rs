@@ -1,0 +1,5 @@
+//! md's stripes against the member I/O of the running kernel.
+
+mod laboratory;
+mod loads;
+mod single;

@@ -1,0 +1,199 @@
+//! A machine of a volume above members with a fixed latency, as in the laboratory of the kernel.
+
+use crate::bytes::build;
+use crate::{MdVolume, Volume};
+use fullstroke_contract::{
+    Below, Breakdown, Completion, Cx, Effect, Gauge, Node, Operation, Order, Out, Port, Request,
+    RequestId,
+};
+use fullstroke_units::{Duration, Sectors, Time};
+use serde_json::Value;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Latency of a member: `completion_nsec` of the laboratory's null_blk.
+pub(super) const LATENCY: Duration = Duration::from_nanos(4_000_000);
+
+/// Sectors of a member: 1 GiB.
+const MEMBER: u64 = 2 * 1024 * 1024;
+
+/// A member I/O: operation, member, first byte, bytes.
+pub(super) type MemberIo = (Operation, usize, u64, u64);
+
+/// The completion of a member I/O: its time, its number, the member, the id, the submission.
+type Landing = (Time, u64, usize, RequestId, Time);
+
+enum Array {
+    Stripes(Box<MdVolume>),
+    Copies(Box<Volume>),
+}
+
+impl Array {
+    fn node(&self) -> &dyn Node {
+        match self {
+            Array::Stripes(array) => &**array,
+            Array::Copies(array) => &**array,
+        }
+    }
+    fn node_mut(&mut self) -> &mut dyn Node {
+        match self {
+            Array::Stripes(array) => &mut **array,
+            Array::Copies(array) => &mut **array,
+        }
+    }
+}
+
+pub(super) struct Laboratory {
+    array: Array,
+    gauges: Vec<Gauge>,
+    pub(super) now: Time,
+    /// Completions by time and order of submission.
+    flying: BinaryHeap<Reverse<Landing>>,
+    submissions: u64,
+    pub(super) issued: Vec<MemberIo>,
+    pub(super) done: Vec<Completion>,
+}
+
+impl Laboratory {
+    pub(super) fn new(layout: &str, keys: &Value, members: usize) -> Laboratory {
+        let layout = build(layout, keys, &vec![MEMBER; members]).unwrap();
+        let gauge = Gauge {
+            alive: true,
+            ..Gauge::default()
+        };
+        Laboratory {
+            array: match layout.md() {
+                Some(setup) => {
+                    Array::Stripes(Box::new(MdVolume::with(Volume::new(layout), &setup, true)))
+                }
+                None => Array::Copies(Box::new(Volume::new(layout))),
+            },
+            gauges: vec![gauge; members],
+            now: Time::ZERO,
+            flying: BinaryHeap::new(),
+            submissions: 0,
+            issued: Vec::new(),
+            done: Vec::new(),
+        }
+    }
+
+    fn with(&mut self, event: impl FnOnce(&mut dyn Node, &mut Cx<'_>)) {
+        let tables = vec![None; self.gauges.len()];
+        let mut out = Out::new();
+        let below = Below::new(&self.gauges, &tables);
+        event(
+            self.array.node_mut(),
+            &mut Cx {
+                below,
+                out: &mut out,
+            },
+        );
+        for effect in out.drain() {
+            match effect {
+                Effect::Issue { port, request } => {
+                    self.submissions += 1;
+                    let member = port.index();
+                    let bytes = |sectors: u64| sectors * 512;
+                    self.issued.push((
+                        request.operation,
+                        member,
+                        bytes(request.extent.start.0),
+                        bytes(request.extent.sectors.0),
+                    ));
+                    self.gauges[member].queue_length += 1;
+                    let due = self.now + LATENCY;
+                    self.flying.push(Reverse((
+                        due,
+                        self.submissions,
+                        member,
+                        request.id,
+                        self.now,
+                    )));
+                }
+                Effect::Complete { completion, .. } => self.done.push(completion),
+                Effect::Notice { .. } => {}
+            }
+        }
+    }
+
+    pub(super) fn submit(&mut self, id: u64, operation: Operation, offset: u64, bytes: u64) {
+        let request = Request {
+            id: RequestId(id),
+            operation,
+            extent: fullstroke_contract::Extent {
+                start: fullstroke_units::Lbn(offset / 512),
+                sectors: Sectors(bytes / 512),
+            },
+            ..Request::default()
+        };
+        let now = self.now;
+        self.with(|node, cx| node.submit(now, Port::FIRST, request, cx));
+    }
+
+    /// Empties the stripe cache but for 17 stripes, as a smaller `stripe_cache_size` does.
+    pub(super) fn cool(&mut self) {
+        if let Array::Stripes(array) = &mut self.array {
+            array.core.stripes.shrink(17);
+        }
+    }
+
+    pub(super) fn order(&mut self, order: Order) {
+        let now = self.now;
+        self.with(|node, cx| node.ordered(now, order, cx).unwrap());
+    }
+
+    /// Returns the time of the next event.
+    pub(super) fn next(&self) -> Time {
+        let landing = self
+            .flying
+            .peek()
+            .map_or(Time::NEVER, |Reverse(next)| next.0);
+        landing.min(self.array.node().next_wake().at())
+    }
+
+    /// Carries out the next event.
+    pub(super) fn step(&mut self) {
+        let next = self.next();
+        assert_ne!(next, Time::NEVER, "nothing happens any more");
+        self.now = next;
+        if let Some(&Reverse((due, _, member, id, submitted))) = self.flying.peek()
+            && due == next
+        {
+            self.flying.pop();
+            self.gauges[member].queue_length -= 1;
+            let completion = Completion {
+                id,
+                submitted,
+                finished: next,
+                breakdown: Breakdown {
+                    transfer: LATENCY,
+                    ..Breakdown::default()
+                },
+                ..Completion::default()
+            };
+            return self.with(|node, cx| node.completed(next, Port::of(member), completion, cx));
+        }
+        self.with(|node, cx| node.wake(next, cx));
+    }
+
+    /// Carries out one request, and everything that it causes. Returns the member I/O.
+    pub(super) fn single(
+        &mut self,
+        operation: Operation,
+        offset: u64,
+        bytes: u64,
+    ) -> Vec<MemberIo> {
+        self.issued.clear();
+        self.done.clear();
+        let submitted = self.now;
+        self.submit(1, operation, offset, bytes);
+        while self.next() != Time::NEVER {
+            self.step();
+        }
+        let [done] = self.done[..] else {
+            panic!("{} completions of one request", self.done.len())
+        };
+        assert_eq!(done.finished.since(submitted), done.breakdown.response());
+        std::mem::take(&mut self.issued)
+    }
+}
