@@ -39,6 +39,7 @@ mod heed;
 mod interrupt;
 #[cfg(not(all(feature = "real", feature = "top")))]
 mod left_out;
+mod like;
 mod lzvs;
 mod man;
 mod memory;
@@ -151,6 +152,7 @@ enum Command {
     Heed(heed::Arguments),
     Replay(replay::Arguments),
     Record(record::Arguments),
+    Like(like::Arguments),
     StreamTest(stream_test::Arguments),
     Ctl(ctl::Arguments),
     Top(top::Arguments),
@@ -220,6 +222,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Replay(arguments) => replay::execute(arguments, output),
         Command::StreamTest(arguments) => stream_test::execute(arguments, output),
         Command::Ctl(arguments) => ctl::execute(arguments, output),
+        Command::Like(arguments) => like::execute(arguments, output),
         Command::Top(arguments) => top::execute(arguments, output),
         Command::Trace(command) => trace::execute(command, output),
         Command::Drive(command) => drive::execute(command, output),

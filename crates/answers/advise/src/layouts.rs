@@ -134,8 +134,9 @@ pub struct Choices {
     pub elevators: Vec<String>,
     /// States of the drives' write caches to try: true for on.
     pub write_caches: Vec<bool>,
-    /// Sizes of the stripe cache of layouts with parity, in stripes. 0 means no cache; the default
-    /// of md is 256.
+    /// Sizes of the stripe cache of layouts with parity, in stripes: 17 to 32768 for an array like
+    /// md. 0 means no cache, and only an array like `ideal` has none. Default 256, the default of md,
+    /// and 4096.
     pub stripe_caches: Vec<u32>,
     /// Controllers, each tried with every layout. Default: none, because a controller costs extra.
     pub controllers: Vec<Controller>,
@@ -149,7 +150,7 @@ impl Default for Choices {
             chunks: all(&["64KiB", "256KiB", "1MiB"]),
             elevators: all(&["mq-deadline", "bfq"]),
             write_caches: vec![true, false],
-            stripe_caches: vec![0, 256],
+            stripe_caches: vec![256, 4096],
             controllers: vec![Controller(None)],
         }
     }

@@ -678,6 +678,7 @@ pub(crate) fn overrides(set: &[String], seed: Option<u64>) -> Overrides {
     Overrides {
         set: set.to_vec(),
         seed,
+        ideal_arrays: true,
         ..Overrides::default()
     }
 }

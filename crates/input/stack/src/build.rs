@@ -24,7 +24,7 @@ use fullstroke_smart::SmartArray;
 use fullstroke_tracks::{Boundaries, UnknownTracks};
 use fullstroke_units::{Angle, Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
 use fullstroke_vfs::Vfs;
-use fullstroke_volume::{BuildLayout, Coordination, Layout, Shape, Volume};
+use fullstroke_volume::{BuildLayout, Coordination, Layout, MdVolume, Shape, Volume, WriteIntent};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -68,6 +68,8 @@ pub(crate) enum VolumeSpec {
         rebuild: RebuildKeys,
         /// Coordination of the members' queues; `None` = members do not know each other's queues.
         coordination: Option<Coordination>,
+        /// Write-intent bitmap of an array like md.
+        intent: WriteIntent,
         /// Path of the volume in the stack file, for errors.
         path: String,
     },
@@ -111,10 +113,32 @@ fn check_coordination(
     }
 }
 
+/// The surroundings of a volume's layers.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    /// The block layer of the members.
+    host: Option<&'a HostConfig>,
+    link: Option<&'a LinkSpec>,
+    arrays: Arrays,
+}
+
+/// The layers of arrays that are like md.
+#[derive(Clone, Copy)]
+enum Arrays {
+    /// The ideal planner, because a store carries out the same plans on bytes.
+    Planned,
+    /// md's stripes. `direct` is true if there is no page cache.
+    Run { direct: bool },
+}
+
 /// Keys of layouts that do not change the place of data.
-const RUNNING: [&str; 5] = [
+const RUNNING: [&str; 9] = [
     "dummy_parity_reads",
     "failed",
+    "largest_member_io",
+    "like",
+    "parity_updates",
+    "preread_bypass_threshold",
     "read_policy",
     "rebuild_rate",
     "stripe_cache",
@@ -373,7 +397,17 @@ impl Stack {
         let layers = || -> Result<Branch, ConfigError> {
             self.check_members_of_host()?;
             self.check_somebody_heeds(above)?;
-            let volume = volume.node(self.host.members(), self.link.as_ref())?;
+            let around = Around {
+                host: self.host.members(),
+                link: self.link.as_ref(),
+                arrays: match above {
+                    Above::Clients => Arrays::Planned,
+                    Above::Workloads => Arrays::Run {
+                        direct: !self.has_page_cache(),
+                    },
+                },
+            };
+            let volume = volume.node(around)?;
             let controller = self
                 .controller()?
                 .map(|controller| Box::new(controller) as Box<dyn Node>);
@@ -481,6 +515,12 @@ impl Stack {
             return Ok(());
         };
         Err(ConfigError::new("host.members", message))
+    }
+
+    /// True if a page cache is above the volume.
+    fn has_page_cache(&self) -> bool {
+        let mut layers = self.layers_of_hosts().into_iter();
+        layers.any(|layer| layer.has_memory() || layer.files().is_some())
     }
 
     /// Checks that a layer reacts to the signals of the opportunities.
@@ -617,11 +657,8 @@ impl Stack {
 impl VolumeSpec {
     /// Builds the layer and its members. `host` is the host's layer above each drive, if there is
     /// one. `link` is the link between a volume and its drives, if there is one.
-    fn node(
-        &self,
-        host: Option<&HostConfig>,
-        link: Option<&LinkSpec>,
-    ) -> Result<Branch, ConfigError> {
+    fn node(&self, around: Around<'_>) -> Result<Branch, ConfigError> {
+        let Around { host, link, arrays } = around;
         match self {
             VolumeSpec::Drive(model, _) => {
                 let drive = model.branch()?;
@@ -635,7 +672,7 @@ impl VolumeSpec {
             }
             VolumeSpec::Volume { members, .. } if self.is_only_its_member() => {
                 let layout = self.layout()?;
-                let member = members[0].node(host, link)?;
+                let member = members[0].node(around)?;
                 Ok(match link.filter(|_| self.has_drives()) {
                     Some(link) => {
                         Branch::over(Box::new(Volume::new(layout)), member).behind(link.node(1)?)
@@ -651,15 +688,20 @@ impl VolumeSpec {
                 members,
                 rebuild,
                 coordination,
+                intent,
                 path,
                 ..
             } => {
                 check_coordination(*coordination, host).map_err(|error| error.below(path))?;
                 let layer = Volume::new(self.layout()?).coordinating(*coordination);
-                let layer = Box::new(layer.rebuilding(rebuild.members(), rebuild.speed()));
+                let layer = layer.rebuilding(rebuild.members(), rebuild.speed());
+                let layer: Box<dyn Node> = match arrays {
+                    Arrays::Planned => Box::new(layer),
+                    Arrays::Run { direct } => MdVolume::over(layer, direct, *intent),
+                };
                 let below = members
                     .iter()
-                    .map(|member| member.node(host, link))
+                    .map(|member| member.node(around))
                     .collect::<Result<_, _>>()?;
                 Ok(match link {
                     Some(link) if self.has_drives() => {

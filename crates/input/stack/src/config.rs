@@ -18,6 +18,7 @@ use fullstroke_host::HostConfig;
 use fullstroke_host::elevator::Trial;
 use fullstroke_opportunity as opportunity;
 use fullstroke_units::{Duration, Seed};
+use fullstroke_volume::Like;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -76,7 +77,11 @@ impl Stack {
     /// # Errors
     /// Names the file, line and key of the error, and the most similar known name.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
-        let stack = Stack::read(path, overrides)?;
+        let default = match overrides.ideal_arrays {
+            true => Like::Ideal,
+            false => Like::Md,
+        };
+        let stack = Stack::read(path, overrides, default)?;
         stack.layers(false)?;
         match &stack.workloads {
             Workloads::Clients if stack.hosts.is_none() => {
@@ -95,12 +100,16 @@ impl Stack {
     /// # Errors
     /// As for [`load`](Stack::load).
     pub fn load_for_clients(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
-        let stack = Stack::read(path, overrides)?;
+        // The bytes of a served volume were placed by these defaults, and the plans of the store are
+        // those of the ideal planner.
+        let stack = Stack::read(path, overrides, Like::Ideal)?;
         stack.layers_for_clients()?;
         Ok(stack)
     }
 
-    fn read(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
+    /// Reads a stack file. `default` is the implementation of arrays without the key `like`, if no
+    /// controller runs the arrays.
+    fn read(path: &Path, overrides: &Overrides, default: Like) -> Result<Stack, StackError> {
         let mut document = Document::read(path)?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         overrides.apply(&mut document)?;
@@ -129,7 +138,12 @@ impl Stack {
             measurement,
         } = tables;
         let spindles = Spindles::take(&mut volume);
-        let mut volume = read_volume(&document, &folder, &volume, "volume", &Inherited::default())?;
+        let default = match controller {
+            Some(_) => Like::Ideal,
+            None => default,
+        };
+        let inherited = Inherited::of(default);
+        let mut volume = read_volume(&document, &folder, &volume, "volume", &inherited)?;
         let spindles = spindles.map_err(|error| document.error(error))?;
         if spindles == Spindles::Apart {
             volume

@@ -29,6 +29,9 @@ pub struct Overrides {
     pub requests: Option<u64>,
     /// Policy that stops platters, in place of the file's policy.
     pub stops: Option<Stops>,
+    /// True if arrays without the key `like` are like `ideal`. Studies set this, because their
+    /// documents describe arrays of that kind.
+    pub ideal_arrays: bool,
     /// True to keep workloads of the kind `background` beside the trace. The run does not wait for
     /// them.
     pub beside_background: bool,

@@ -18,7 +18,8 @@ pub(crate) struct RebuildKeys {
     /// Guaranteed speed: a rebuild below this speed, in bytes per second, does not give way to
     /// requests. Default 1000KiB, as in md.
     pub(crate) speed_limit_min: Option<Bytes>,
-    /// Upper limit of a rebuild in bytes per second. Default none (md's default is 200000KiB).
+    /// Upper limit of a rebuild in bytes per second. Default 200000KiB for an array like md
+    /// (`sync_speed_max`), otherwise none.
     pub(crate) speed_limit_max: Option<Bytes>,
 }
 

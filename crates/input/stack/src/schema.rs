@@ -277,6 +277,12 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "enum": ["longest", "shortest"],
             "description": "queue length that each part of a request carries: the longest or the shortest of the members' queues; elevators weigh it by queue_weight; default none",
         },
+        "bitmap": {
+            "enum": ["none", "internal"],
+            "description": "Write-intent bitmap of an array like md. `internal`: the bit of a region of 64 MiB is written to all \
+                            members before a write to a clean region, and a region is clean 5 to 10 s after its last write. \
+                            Default `none`.",
+        },
         "drive_settings": { "type": "object", "description": "replaced keys of the drive file" },
         "members": {
             "type": "array",

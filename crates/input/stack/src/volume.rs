@@ -3,19 +3,22 @@
 use crate::build::VolumeSpec;
 use crate::document::Document;
 use crate::layouts::LAYOUTS;
+use crate::like;
 use crate::rebuild::{self, RebuildKeys};
 use crate::tracks::{Given, Tracks};
 use crate::{StackError, drives};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known};
 use fullstroke_drive::Model;
-use fullstroke_volume::{Coordination, MemberZone, find_layout};
+use fullstroke_volume::{Coordination, Like, MemberZone, find_layout};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// Drive keys that a volume passes down to the volumes inside.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Inherited {
+    /// Implementation of arrays without the key `like`.
+    like: Like,
     drive: Option<String>,
     settings: Map<String, Value>,
     write_cache: Option<bool>,
@@ -23,6 +26,17 @@ pub(crate) struct Inherited {
 }
 
 impl Inherited {
+    /// Returns the keys of the uppermost volume's surroundings: no drive keys.
+    pub(crate) fn of(like: Like) -> Inherited {
+        Inherited {
+            like,
+            drive: None,
+            settings: Map::new(),
+            write_cache: None,
+            tracks: None,
+        }
+    }
+
     /// Returns these keys, overridden by the keys of a volume itself. The keys are taken out of
     /// `own`.
     fn below(&self, own: &mut Keys, site: Site<'_>) -> Result<Inherited, StackError> {
@@ -130,6 +144,7 @@ const VOLUME_KEYS: &[&str] = &[
     "write_cache",
     "tracks",
     "coordinate",
+    "bitmap",
     "members",
     "count",
 ];
@@ -181,10 +196,12 @@ pub(crate) fn read_volume(
         .collect();
     check_known(&own, &known).map_err(|error| site.error(error))?;
 
+    like::complete(entry.name, &mut own, inherited.like);
     let rebuild = RebuildKeys::take(&mut own).map_err(|error| site.error(error))?;
     let inherited = inherited.below(&mut own, site)?;
     let coordination = own.remove("coordinate").map(coordination).transpose();
     let coordination = coordination.map_err(|error| site.error(error))?;
+    let intent = like::write_intent(&mut own).map_err(|error| site.error(error))?;
     let members = read_below(&mut own, keys, site, &inherited)?;
     if coordination.is_some() && (members.len() == 1 || entry.name == fullstroke_smart::LAYOUT.name)
     {
@@ -200,6 +217,7 @@ pub(crate) fn read_volume(
         members,
         rebuild,
         coordination,
+        intent,
         path: path.to_owned(),
     })
 }

@@ -3,17 +3,19 @@
 
 use super::core::Core;
 use super::plug::NONE;
-use super::stripes::{PAGE, state};
+use super::stripes::{PAGE, Page, state};
 
 impl Core {
     /// True if waiting writes cover all data of a stripe that was not handled yet
     /// (`stripe_can_batch`).
     pub(super) fn can_batch(&self, at: u32) -> bool {
-        let full = |pages: &[super::stripes::Page]| {
-            let covered = pages.iter().filter(|page| page.overwritten()).count() as u64;
-            covered == self.map.data()
-        };
-        self.stripes.has(at, state::BATCH_READY) && full(self.stripes.pages_of(at))
+        if !self.stripes.has(at, state::BATCH_READY) {
+            return false;
+        }
+        // Only the head of a batch is handled, so that reads of the others would wait for ever.
+        let pages = self.stripes.pages_of(at);
+        let covered = pages.iter().filter(|page| page.overwritten()).count() as u64;
+        covered == self.map.data() && !pages.iter().any(Page::reads)
     }
 
     /// Adds a stripe to the batch of the stripe before. `last` is the stripe that the same request

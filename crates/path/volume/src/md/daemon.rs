@@ -30,6 +30,9 @@ impl Core {
             let taken = taken.into_iter().take_while(|&at| at != NONE);
             taken.clone().for_each(|at| self.handle(at, event));
             taken.for_each(|at| self.release(at));
+            // Processes that wait for stripes run on other processors. They add their pages as soon
+            // as stripes are free, before the thread reads for a stripe that lacks just these pages.
+            self.add_waiting();
         }
         self.due = false;
         self.unplug(event.out);

@@ -18,12 +18,14 @@
 //! | `handle.rs`, `dirty.rs` | one stripe: answers, reads, parity, writes |
 //! | `batch.rs` | full writes of neighbours |
 //! | `plug.rs` | joins member I/O |
+//! | `bitmap.rs` | the write-intent bitmap above an array |
 //! | `core.rs` | tables of requests and of member I/O in flight |
 //!
 //! Departures: the thread needs no processor time. The cache does not grow under pressure
 //! (`grow_one_stripe` in `raid5d`). Rebuilds are those of [`Volume`].
 
 mod batch;
+mod bitmap;
 mod core;
 mod daemon;
 mod dirty;
@@ -38,6 +40,8 @@ mod tests;
 
 use crate::parity::RowMap;
 use crate::volume::Volume;
+use bitmap::Bitmap;
+pub use bitmap::WriteIntent;
 use core::{Core, Event, is_own};
 use fullstroke_contract::{
     Completion, Counters, Cx, Extent, Gauge, Node, Notice, Operation, Order, Port, Refusal,
@@ -98,10 +102,14 @@ impl MdVolume {
     /// Returns the layer for a layout that md runs, or the volume itself for other layouts. `direct`
     /// is true if no page cache is above: every write then counts as waited for (`REQ_SYNC`), as
     /// direct I/O does.
-    pub fn over(volume: Volume, direct: bool) -> Box<dyn Node> {
-        match volume.layout().md() {
-            Some(setup) => Box::new(MdVolume::with(volume, &setup, direct)),
-            None => Box::new(volume),
+    pub fn over(volume: Volume, direct: bool, intent: WriteIntent) -> Box<dyn Node> {
+        match (volume.layout().md(), intent) {
+            (Some(setup), WriteIntent::None) => Box::new(MdVolume::with(volume, &setup, direct)),
+            (Some(setup), WriteIntent::Internal) => {
+                Box::new(Bitmap::over_stripes(MdVolume::with(volume, &setup, direct)))
+            }
+            (None, WriteIntent::None) => Box::new(volume),
+            (None, WriteIntent::Internal) => Box::new(Bitmap::over_copies(volume)),
         }
     }
 

@@ -1,5 +1,7 @@
 //! md's stripes against the member I/O of the running kernel.
 
+mod intent;
 mod laboratory;
 mod loads;
 mod single;
+mod storms;

@@ -1,5 +1,6 @@
 //! A machine of a volume above members with a fixed latency, as in the laboratory of the kernel.
 
+use super::super::bitmap::Bitmap;
 use crate::bytes::build;
 use crate::{MdVolume, Volume};
 use fullstroke_contract::{
@@ -26,6 +27,7 @@ type Landing = (Time, u64, usize, RequestId, Time);
 enum Array {
     Stripes(Box<MdVolume>),
     Copies(Box<Volume>),
+    Intent(Box<Bitmap>),
 }
 
 impl Array {
@@ -33,12 +35,14 @@ impl Array {
         match self {
             Array::Stripes(array) => &**array,
             Array::Copies(array) => &**array,
+            Array::Intent(array) => &**array,
         }
     }
     fn node_mut(&mut self) -> &mut dyn Node {
         match self {
             Array::Stripes(array) => &mut **array,
             Array::Copies(array) => &mut **array,
+            Array::Intent(array) => &mut **array,
         }
     }
 }
@@ -55,6 +59,17 @@ pub(super) struct Laboratory {
 }
 
 impl Laboratory {
+    /// Returns an array with a write-intent bitmap.
+    pub(super) fn with_bitmap(layout: &str, keys: &Value, members: usize) -> Laboratory {
+        let mut laboratory = Laboratory::new(layout, keys, members);
+        laboratory.array = Array::Intent(Box::new(match laboratory.array {
+            Array::Stripes(array) => Bitmap::over_stripes(*array),
+            Array::Copies(array) => Bitmap::over_copies(*array),
+            Array::Intent(bitmap) => *bitmap,
+        }));
+        laboratory
+    }
+
     pub(super) fn new(layout: &str, keys: &Value, members: usize) -> Laboratory {
         let layout = build(layout, keys, &vec![MEMBER; members]).unwrap();
         let gauge = Gauge {
@@ -176,6 +191,15 @@ impl Laboratory {
         self.with(|node, cx| node.wake(next, cx));
     }
 
+    /// Lets time pass.
+    pub(super) fn rest(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.next() <= end {
+            self.step();
+        }
+        self.now = end;
+    }
+
     /// Carries out one request, and everything that it causes. Returns the member I/O.
     pub(super) fn single(
         &mut self,
@@ -187,7 +211,9 @@ impl Laboratory {
         self.done.clear();
         let submitted = self.now;
         self.submit(1, operation, offset, bytes);
-        while self.next() != Time::NEVER {
+        // The thread may have to put a stripe aside. The daemon of a bitmap comes seconds later.
+        let soon = Duration::from_nanos(1_000_000);
+        while self.done.is_empty() || !self.flying.is_empty() || self.next() <= self.now + soon {
             self.step();
         }
         let [done] = self.done[..] else {

@@ -1,0 +1,84 @@
+//! Random requests, with members that fail.
+
+use super::laboratory::Laboratory;
+use fullstroke_contract::{Operation, Order, Status};
+use fullstroke_units::Seed;
+use serde_json::json;
+
+/// Carries out random requests, many at a time, on an array with few stripes.
+fn storm(seed: u64) {
+    let mut random = Seed(seed).stream("storm");
+    let (layout, parities) = [("raid4", 1), ("raid5", 1), ("raid6", 2)][random.below(3) as usize];
+    let members = parities + 2 + random.below(5) as usize;
+    let chunk = 4096_u64 << random.below(5);
+    let updates = ["reconstruct", "fewer", "modify"][random.below(3) as usize];
+    let keys = json!({
+        "like": "md", "chunk": chunk, "stripe_cache": 17 + random.below(40), "parity_updates": updates,
+        "preread_bypass_threshold": random.below(3), "largest_member_io": 4096_u64 << random.below(8),
+    });
+    let mut laboratory = Laboratory::new(layout, &keys, members);
+    let (requests, depth) = (400, 1 + random.below(40));
+    let (mut submitted, mut failed) = (0, 0);
+    while (laboratory.done.len() as u64) < requests {
+        let in_flight = submitted - laboratory.done.len() as u64;
+        let idle = in_flight == 0;
+        if submitted < requests && in_flight < depth && (idle || random.below(3) > 0) {
+            let operation = match random.below(3) {
+                0 => Operation::Read,
+                _ => Operation::Write,
+            };
+            // Most requests meet in a small region, and some are whole pages.
+            let unit = if random.below(2) == 0 { 512 } else { 4096 };
+            let offset = random.below((1 << 20) / unit) * unit;
+            let most = 1 << random.below(10);
+            let bytes = (1 + random.below(most)) * unit;
+            laboratory.submit(submitted, operation, offset, bytes);
+            submitted += 1;
+        } else {
+            laboratory.step();
+        }
+        if failed < parities && submitted > 100 * (failed as u64 + 1) {
+            let member = (failed * 2) % members;
+            laboratory.order(Order::Fail { member });
+            failed += 1;
+        }
+    }
+    assert!(
+        laboratory
+            .done
+            .iter()
+            .all(|done| done.status == Status::Done),
+        "seed {seed}: {layout} of {members} survives {failed} failures"
+    );
+    for done in &laboratory.done {
+        let whole = done.finished.since(done.submitted);
+        assert_eq!(whole, done.breakdown.response(), "seed {seed}");
+    }
+}
+
+#[test]
+fn every_request_ends_once_while_members_fail() {
+    for seed in 0..60 {
+        storm(seed);
+    }
+}
+
+#[test]
+fn requests_beyond_the_redundancy_are_lost_and_end() {
+    let keys = json!({ "like": "md", "chunk": "64KiB", "stripe_cache": 17 });
+    let mut laboratory = Laboratory::new("raid5", &keys, 4);
+    laboratory.order(Order::Fail { member: 0 });
+    laboratory.order(Order::Fail { member: 1 });
+    for (id, operation) in [(0, Operation::Read), (1, Operation::Write)] {
+        laboratory.submit(id, operation, 0, 192 * 1024);
+    }
+    while laboratory.done.len() < 2 {
+        laboratory.step();
+    }
+    assert!(
+        laboratory
+            .done
+            .iter()
+            .all(|done| done.status == Status::Lost)
+    );
+}
