@@ -74,11 +74,17 @@ impl MdArray {
         line("[workload]");
         line("kind = \"synthetic\"");
         line("requests = 10000");
+        line("size = \"4KiB\"");
+        line("read_share = 0.7");
+        line("arrivals = { process = \"closed\", outstanding = 4 }");
         line("");
         line("[volume]");
         line(&format!("layout = {:?}", self.layout));
         if self.layout != "raid0" && self.layout != "jbod" {
             line("like = \"md\"");
+            if self.bitmap {
+                line("bitmap = \"internal\"");
+            }
         }
         for one in self.keys() {
             line(&one);
