@@ -576,7 +576,7 @@ unused devices: <none>
         assert!(error.message.contains("mdadm --detail"), "{error}");
         let text = DETAIL.replace("Chunk Size : 512K", "Chunk Size : much");
         let error = MdArray::read("x", &text).unwrap_err();
-        assert_eq!((error.line, error.key.as_str()), (Some(14), "Chunk Size"));
+        assert_eq!((error.line, error.key.as_str()), (Some(15), "Chunk Size"));
         let text = DETAIL.replace("Raid Level : raid5", "Raid Level : container");
         assert!(
             MdArray::read("x", &text)

@@ -170,7 +170,8 @@ fn while_nobody_asks_a_member_is_filled_at_the_rate_of_its_medium() {
         "layout = \"raid6\"\ndrives = 6\nrebuild = [0, 1]",
         "layout = \"raid10\"\ndrives = 4\nrebuild = [0, 3]",
     ] {
-        let volume = format!("{volume}\ndrive = \"x24\"");
+        // The default limit of md, 200000 KiB/s, is below the rate of this medium.
+        let volume = format!("{volume}\nspeed_limit_max = \"1GB\"\ndrive = \"x24\"");
         let medium = stack(&volume, 1).unwrap().rebuilt_members().unwrap()[0].zones[0].bytes_per_s;
         let (_, seen) = run_at(0.02, &volume, 4);
         let member = seen.done[0].2;

@@ -76,8 +76,8 @@ struct Write {
 }
 
 enum Array {
-    Stripes(MdVolume),
-    Copies(Volume),
+    Stripes(Box<MdVolume>),
+    Copies(Box<Volume>),
 }
 
 /// An array with a write-intent bitmap.
@@ -107,11 +107,11 @@ pub(super) struct Bitmap {
 impl Bitmap {
     pub(super) fn over_stripes(array: MdVolume) -> Bitmap {
         let map = array.core.map;
-        Bitmap::over(Array::Stripes(array), Some(map))
+        Bitmap::over(Array::Stripes(Box::new(array)), Some(map))
     }
 
     pub(super) fn over_copies(array: Volume) -> Bitmap {
-        Bitmap::over(Array::Copies(array), None)
+        Bitmap::over(Array::Copies(Box::new(array)), None)
     }
 
     fn over(array: Array, map: Option<RowMap>) -> Bitmap {
@@ -133,15 +133,15 @@ impl Bitmap {
 
     fn node(&mut self) -> &mut dyn Node {
         match &mut self.array {
-            Array::Stripes(array) => array,
-            Array::Copies(array) => array,
+            Array::Stripes(array) => &mut **array,
+            Array::Copies(array) => &mut **array,
         }
     }
 
     fn node_ref(&self) -> &dyn Node {
         match &self.array {
-            Array::Stripes(array) => array,
-            Array::Copies(array) => array,
+            Array::Stripes(array) => &**array,
+            Array::Copies(array) => &**array,
         }
     }
 
