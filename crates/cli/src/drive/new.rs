@@ -3,6 +3,7 @@
 use crate::output::{Failure, Output, write_whole};
 use crate::outputs::{self, Kind, Target};
 use clap::Args;
+use fullstroke_drive::presets::Class;
 use fullstroke_drive::{DataSheet, DriveConfig, Model, PowerConfig, sectors_of};
 use fullstroke_lab::capacity;
 use fullstroke_stack::drives;
@@ -44,6 +45,11 @@ pub(crate) struct Arguments {
     /// Size of the buffer, such as 256MiB. Default 64MiB.
     #[arg(long, value_name = "SIZE")]
     cache: Option<Bytes>,
+
+    /// Class of the drive, for the queue and the write cache: desktop, laptop, nearline or sas.
+    /// Default: sas from 9,000 rpm, nearline from 10 TB, otherwise desktop.
+    #[arg(long, value_name = "CLASS")]
+    class: Option<Class>,
 
     /// Power in watts while idle at full speed. Together with --active-w this enables energy.
     #[arg(long, value_name = "WATTS", requires = "active_w")]
@@ -104,6 +110,7 @@ impl Arguments {
             average_seek_ms: self.seek,
             surfaces: self.surfaces,
             buffer: self.cache,
+            class: self.class,
         }
     }
 

@@ -303,6 +303,8 @@ impl Import<'_> {
         Ok(DriveConfig {
             title: name.to_owned(),
             capacity_sectors: Sectors(layout.lbns()),
+            physical_sector: 512,
+            logical_sector: 512,
             rpm,
             surfaces: disk.surfaces,
             actuators: 1,

@@ -248,6 +248,7 @@ fn buffer(disk: &DiskKeys, config: &DriveConfig, reading: &Reading) -> BufferCon
         destage_delay: Duration::ZERO,
         destage_watermark: 1.0,
         destage_discipline: None,
+        destage: Default::default(),
         hits_pass_queue: disk.sneaky_full_read_hits != 0 || disk.sneaky_intermediate_read_hits != 0,
         buffered_first: false,
         stream_sectors: 0,

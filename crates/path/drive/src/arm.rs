@@ -6,6 +6,7 @@
 
 use crate::geometry::Position;
 use crate::mechanics::{Access, Feed, Head, Mechanics, Piece};
+use crate::physical::SectorSizes;
 use crate::power::{Meter, Power, Standing, Unloading};
 use fullstroke_contract::{Extent, PowerState, PowerStatistics};
 use fullstroke_units::{Angle, Cylinder, Duration, Time};
@@ -16,6 +17,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Arm {
     mechanics: Arc<Mechanics>,
+    /// Sizes of the sectors, for writes that cover a part of a physical sector.
+    sizes: SectorSizes,
     head: Head,
     /// End of the arm's current work on the medium.
     free: Time,
@@ -65,8 +68,14 @@ pub(crate) struct Work {
 
 impl Arm {
     /// Creates an arm at rest at time 0, with the heads at cylinder 0, surface 0.
-    pub(crate) fn new(mechanics: &Arc<Mechanics>, phase: Angle, power: &Power) -> Arm {
+    pub(crate) fn new(
+        mechanics: &Arc<Mechanics>,
+        sizes: SectorSizes,
+        phase: Angle,
+        power: &Power,
+    ) -> Arm {
         Arm {
+            sizes,
             rest: None,
             spin_up: power.spin_up,
             unloading: power.unloading,
@@ -90,6 +99,11 @@ impl Arm {
     #[inline]
     pub(crate) fn mechanics(&self) -> &Mechanics {
         &self.mechanics
+    }
+
+    /// Sizes of the sectors.
+    pub(crate) fn sizes(&self) -> SectorSizes {
+        self.sizes
     }
 
     /// Returns the position of the heads.

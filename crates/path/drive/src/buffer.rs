@@ -18,7 +18,7 @@ use crate::config::{BufferConfig, ReadAhead};
 use crate::geometry::Position;
 use crate::mechanics::{Access, Feed, Head, Mechanics};
 use crate::queue;
-use fullstroke_contract::registry::{Keys, find};
+use fullstroke_contract::registry::find;
 use fullstroke_contract::{ConfigError, Extent, PowerState, TrackTable as _};
 use fullstroke_units::{Angle, Duration, Lbn, Sectors, Time};
 
@@ -324,8 +324,11 @@ impl Buffer {
             each: Duration::ZERO,
             marked: 0,
         };
-        let access = arm.access_fed(begin, extent, &position, true, Some(feed), |_| {});
+        let mut work = Access::default();
+        let begin = arm.read_edges(begin, extent, &mut work);
+        let mut access = arm.access_fed(begin, extent, &position, true, Some(feed), |_| {});
         let end = begin + access.duration();
+        add(&mut access, &work);
         assert!(
             end >= self.destaged.1,
             "an extent is on the medium at {end:?}, before the one that went first, at {:?}",
@@ -1253,7 +1256,7 @@ impl Passing {
 }
 
 /// Adds an access to the sum of several accesses.
-fn add(work: &mut Access, access: &Access) {
+pub(crate) fn add(work: &mut Access, access: &Access) {
     work.seek += access.seek;
     work.rotation += access.rotation;
     work.transfer += access.transfer;
@@ -1270,7 +1273,7 @@ fn pool(config: &BufferConfig) -> Result<Option<Pool>, ConfigError> {
             "destage_discipline",
             name,
         )?;
-        (entry.build)(&Keys::new()).map(Pool::new)
+        (entry.build)(&config.destage).map(Pool::new)
     };
     config.destage_discipline.as_ref().map(build).transpose()
 }

@@ -29,6 +29,14 @@ pub struct DriveConfig {
     pub title: String,
     /// Addressable sectors. Must equal the number of LBNs in all zones.
     pub capacity_sectors: Sectors,
+    /// Size in bytes of a sector on the medium: 512 (default) or 4096. A write that covers a part of
+    /// such a sector reads the sector, waits for a revolution, and writes (512e).
+    #[serde(default = "sector", skip_serializing_if = "is_sector")]
+    pub physical_sector: u32,
+    /// Unit in bytes in which the host addresses the drive: 512 (default) or 4096. A drive with
+    /// 4096 (4Kn) refuses requests that do not begin and end at this unit.
+    #[serde(default = "sector", skip_serializing_if = "is_sector")]
+    pub logical_sector: u32,
     /// Revolutions a minute, to the thousandth.
     pub rpm: f64,
     /// Recording surfaces, one head each.
@@ -202,6 +210,19 @@ impl Direction {
             Direction::Outward => Direction::Inward,
         }
     }
+}
+
+/// Size in bytes of a sector of the interface.
+pub(crate) const SECTOR: u32 = 512;
+/// Size in bytes of a sector of the Advanced Format.
+pub(crate) const SECTOR_4K: u32 = 4096;
+
+fn sector() -> u32 {
+    SECTOR
+}
+
+fn is_sector(bytes: &u32) -> bool {
+    *bytes == SECTOR
 }
 
 fn thirty_two() -> u32 {
@@ -444,6 +465,8 @@ pub(crate) mod tests {
         DriveConfig {
             title: "a small drive".into(),
             capacity_sectors: Sectors(2 * 10 * 40 + 2 * 10 * 30),
+            physical_sector: SECTOR,
+            logical_sector: SECTOR,
             rpm: 10_000.0,
             surfaces: 2,
             actuators: 1,

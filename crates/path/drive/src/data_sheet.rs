@@ -17,10 +17,12 @@ mod sources;
 
 use crate::check::checks;
 use crate::config::{
-    BufferConfig, Direction, DriveConfig, ElectronicsConfig, FlushCommand, Published, QueueConfig,
-    ReadAhead, SeekConfig, TrackOrder, ZeroLatency,
+    BufferConfig, Direction, DriveConfig, ElectronicsConfig, Published, ReadAhead, SECTOR,
+    SECTOR_4K, SeekConfig, TrackOrder, ZeroLatency,
 };
 use crate::drive::Model;
+use crate::presets::Class;
+use crate::seek::SeekTable;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, Duration, Sectors};
 use layout::Layout;
@@ -62,6 +64,8 @@ pub struct DataSheet {
     pub surfaces: Option<u32>,
     /// Size of the buffer. Default 64 MiB.
     pub buffer: Option<Bytes>,
+    /// Class of the drive. Default: by speed and capacity, see [`Class::of`].
+    pub class: Option<Class>,
 }
 
 /// Returns the number of sectors that a drive sold with `capacity` reports. Up to 8 TB, the rule of
@@ -91,6 +95,9 @@ impl DataSheet {
         let layout = Layout::fit(self)?;
         let neighbour_ms = self.revolution_ms() * NEIGHBOUR_SKEW;
         let average_ms = self.average_seek();
+        let zones = layout.zones(self.capacity)?;
+        let cylinders = zones.last().map_or(2, |zone| zone.last_cylinder + 1);
+        let track_to_track_ms = f64::min(neighbour_ms * 0.6, average_ms / 5.0);
         let config = DriveConfig {
             title: self.title.clone(),
             capacity_sectors: self.capacity,
@@ -100,14 +107,12 @@ impl DataSheet {
             order: TrackOrder::BandedAlternating,
             band_tracks: layout.band_tracks,
             band_start: Direction::Inward,
-            zones: layout.zones(self.capacity)?,
-            seek: SeekConfig::Datasheet {
-                track_to_track_ms: rounded(f64::min(neighbour_ms * 0.6, average_ms / 5.0)),
-                average_ms,
-                full_stroke_ms: rounded(average_ms * FULL_STROKE),
-            },
+            zones,
+            seek: self.seeks(track_to_track_ms, cylinders)?,
             head_switch_ms: rounded(neighbour_ms),
             write_settle_ms: rounded(neighbour_ms * 0.2),
+            physical_sector: SECTOR_4K,
+            logical_sector: SECTOR,
             turn_round_ms: 0.0,
             zero_latency: ZeroLatency::All(true),
             // Deskstar 120GXP specification, figure 4.
@@ -119,17 +124,13 @@ impl DataSheet {
                 bus_write_ms_per_sector: 0.000853,
                 // Ultrastar 146Z10 specification, section 4.5.1.
                 hit_overhead_ms: Some(0.03),
+                shared_link: true,
                 ..ElectronicsConfig::default()
             },
-            buffer: Some(buffer(self.buffer.unwrap_or(BUFFER))),
+            buffer: Some(buffer(self.buffer.unwrap_or(BUFFER), self.class())),
             faults: None,
             freeblock: None,
-            queue: QueueConfig {
-                depth: 32,
-                discipline: "satf".into(),
-                flush: FlushCommand::Alone,
-                ..QueueConfig::default()
-            },
+            queue: self.class().queue(),
             power: None,
             spin_down: None,
             published: Published {
@@ -207,6 +208,38 @@ impl DataSheet {
         Ok(())
     }
 
+    /// Returns the class of the drive.
+    pub fn class(&self) -> Class {
+        self.class
+            .unwrap_or_else(|| Class::of(self.rpm, self.capacity.bytes().0))
+    }
+
+    /// Returns the seek curve. One track costs `neighbour_ms`.
+    ///
+    /// # Errors
+    /// Fails if the average seek is too short for the neighbouring track.
+    fn seeks(&self, neighbour_ms: f64, cylinders: u32) -> Result<SeekConfig, ConfigError> {
+        let average_ms = self.average_seek();
+        let neighbour_ms = rounded(neighbour_ms);
+        let Some(floor) = self.class().floor() else {
+            return Ok(SeekConfig::Datasheet {
+                track_to_track_ms: neighbour_ms,
+                average_ms,
+                full_stroke_ms: rounded(average_ms * FULL_STROKE),
+            });
+        };
+        // The mean over all distances is linear in the factor of the root.
+        let floor_ms = average_ms * floor;
+        let curve = |root_ms| settled_curve(neighbour_ms, floor_ms, root_ms, cylinders);
+        let mean = |root_ms| {
+            let table = SeekTable::new(&curve(root_ms), cylinders);
+            table.map(|table| table.average().as_millis_f64())
+        };
+        let (low, high) = (mean(average_ms)?, mean(average_ms * 2.0)?);
+        let root_ms = average_ms * (1.0 + (average_ms - low) / (high - low));
+        Ok(curve(root_ms))
+    }
+
     fn inner(&self) -> f64 {
         self.inner_mb_per_s
             .unwrap_or(self.outer_mb_per_s * INNER_SHARE)
@@ -227,9 +260,9 @@ impl DataSheet {
 }
 
 /// Returns a buffer of `size` with the rules assumed for current drives.
-fn buffer(size: Bytes) -> BufferConfig {
+fn buffer(size: Bytes, class: Class) -> BufferConfig {
     let sectors = (size.0 / 512) as u32;
-    BufferConfig {
+    let mut buffer = BufferConfig {
         segments: 1024,
         segment_sectors: u32::min(8192, sectors / 2),
         sectors: Some(sectors),
@@ -247,9 +280,37 @@ fn buffer(size: Bytes) -> BufferConfig {
         destage_delay: Duration::ZERO,
         destage_watermark: 1.0,
         destage_discipline: Some("satf".into()),
+        destage: Default::default(),
         hits_pass_queue: false,
         buffered_first: true,
         stream_sectors: u32::min(4096, sectors / 4),
+    };
+    class.caches(&mut buffer);
+    buffer
+}
+
+/// Shares of the longest distance at which a settled curve has a point.
+const SHARES: [f64; 19] = [
+    0.0008, 0.002, 0.004, 0.008, 0.015, 0.03, 0.05, 0.08, 0.12, 0.17, 0.23, 0.3, 0.38, 0.47, 0.57,
+    0.68, 0.8, 0.9, 1.0,
+];
+
+/// Returns the curve `floor + root sqrt(share of the longest distance)`, with `neighbour_ms` for
+/// one track. Measured desktop disks have such a curve: their short seeks cost a fifth of the
+/// average (VALIDATION.md, "Drives by queue depth").
+fn settled_curve(neighbour_ms: f64, floor_ms: f64, root_ms: f64, cylinders: u32) -> SeekConfig {
+    let longest = cylinders.saturating_sub(1).max(1);
+    let mut points = vec![(1, neighbour_ms)];
+    for share in SHARES {
+        let distance = (f64::from(longest) * share) as u32;
+        if points.last().is_some_and(|&(last, _)| distance > last) {
+            let time = floor_ms + root_ms * share.sqrt();
+            points.push((distance, rounded(time.max(neighbour_ms))));
+        }
+    }
+    SeekConfig::Points {
+        points,
+        falls_allowed: false,
     }
 }
 

@@ -5,18 +5,21 @@ mod background;
 mod beside;
 mod commands;
 mod rest;
+mod together;
 
 use self::background::{Background, is_background};
 use self::beside::Beside;
+use self::together::Together;
 use crate::actuators::{MultiActuator, Shares};
 use crate::arm::{Arm, Work};
-use crate::buffer::{Buffer, Lookup};
+use crate::buffer::{Buffer, Lookup, add};
 use crate::config::{DriveConfig, FlushCommand, milliseconds};
 use crate::electronics::{Before, Electronics};
 use crate::faults::Faults;
 use crate::freeblock::Freeblock;
 use crate::geometry::Position;
 use crate::mechanics::{Access, Feed, Mechanics, Piece};
+use crate::physical::SectorSizes;
 use crate::power::{Meter, Power};
 use crate::queue::{ArmView, Choice, CommandQueue, Waiting};
 use crate::spin_down::{self, SpinDown};
@@ -38,6 +41,7 @@ pub struct Model {
     command_overhead: Duration,
     queued_overhead: Duration,
     electronics: Electronics,
+    sizes: SectorSizes,
     /// Spin-up and spin-down times and the watts of each power state. `None` if the drive file has
     /// no `[power]`.
     power: Option<Arc<Power>>,
@@ -69,6 +73,12 @@ pub struct Drive {
     background: Option<Background>,
     outside: VecDeque<u32>,
     flush_command: FlushCommand,
+    /// Time after the end of a command before the drive chooses the next one.
+    decide: Duration,
+    /// The drive chooses no command before this time.
+    decides: Time,
+    /// Commands that wait for the end of their batch. `None` if each command is answered alone.
+    together: Option<Together>,
     /// Time from full speed to standing platters. `None` if the platters never stop.
     spin_down: Option<Duration>,
     /// Time when the platters stop, until a notice of the stop goes out.
@@ -154,6 +164,7 @@ impl Model {
     /// Names the invalid key.
     pub fn new(config: DriveConfig) -> Result<Model, ConfigError> {
         let mechanics = Mechanics::new(&config)?;
+        let sizes = SectorSizes::new(&config)?;
         config.queue.build().map_err(|error| error.below("queue"))?;
         let command_overhead = milliseconds("command_overhead_ms", config.command_overhead_ms)?;
         let queued_overhead = milliseconds("queued_overhead_ms", config.queued_overhead_ms)?;
@@ -178,9 +189,11 @@ impl Model {
             command_overhead,
             queued_overhead,
             electronics,
+            sizes,
             mechanics: Arc::new(mechanics),
             config: Arc::new(config),
         };
+        milliseconds("queue.decide_ms", model.config.queue.decide_ms)?;
         model.faults()?;
         model.freeblock()?;
         model.background()?;
@@ -307,6 +320,7 @@ impl Model {
         Ok(Drive {
             arm: Arm::new(
                 &self.mechanics,
+                self.sizes,
                 self.phase,
                 &self.power.as_deref().copied().unwrap_or_default(),
             ),
@@ -322,6 +336,9 @@ impl Model {
             background: self.background()?,
             outside: VecDeque::new(),
             flush_command: self.config.queue.flush,
+            decide: milliseconds("queue.decide_ms", self.config.queue.decide_ms)?,
+            decides: Time::ZERO,
+            together: Together::new(self.config.queue.answer_together),
             spin_down: self.power.as_ref().map(|power| power.spin_down),
             stopped: None,
             stopped_before: None,
@@ -391,8 +408,16 @@ impl Drive {
                 .front()
                 .map_or(Time::NEVER, |service| service.finish);
             let again = self.look_again();
-            if served.min(passed).min(again) > now {
+            let answers = self.answers_due();
+            if served.min(passed).min(again).min(answers) > now {
                 return;
+            }
+            if answers < Time::NEVER && answers <= served.min(passed).min(again) {
+                if let Some(service) = self.take_answer() {
+                    self.finish(service, out);
+                    self.admit(service.finish);
+                }
+                continue;
             }
             if again < served.min(passed) {
                 self.admit(again);
@@ -405,8 +430,17 @@ impl Drive {
                 self.service.take()
             };
             let Some(service) = service else { return };
-            self.finish(service, out);
-            self.admit(service.finish);
+            let ended = service.finish;
+            if passes {
+                self.finish(service, out);
+            } else {
+                self.pause(ended);
+                self.charge_link(&service);
+                if let Some(service) = self.keep_answer(service) {
+                    self.finish(service, out);
+                }
+            }
+            self.admit(ended);
         }
     }
 
@@ -481,7 +515,8 @@ impl Drive {
         let served = usize::from(self.service.is_some()) + self.passing.len();
         let writers = self.beside.as_ref().map_or(0, Beside::writers);
         let background = self.background.as_ref().map_or(0, Background::len);
-        let inside = self.queue.len() + background + self.of_all.len() + writers + served;
+        let answers = self.together.as_ref().map_or(0, Together::len);
+        let inside = self.queue.len() + background + self.of_all.len() + writers + served + answers;
         debug_assert!(
             inside + self.outside.len() <= self.slots.len(),
             "{inside} requests inside and {} outside, but {} were accepted",
@@ -512,6 +547,7 @@ impl Drive {
         } else if self.service.is_none() && !self.begin_of_all(now) {
             self.begin_next(now);
         }
+        self.end_batch(now);
     }
 
     /// Earliest time for waiting work to go on although no request ends then.
@@ -520,7 +556,38 @@ impl Drive {
             .beside
             .as_ref()
             .map_or(Time::NEVER, |beside| beside.look_again);
-        beside.min(self.background_due())
+        beside.min(self.background_due()).min(self.choice_due())
+    }
+
+    /// Takes the link time of a transfer from or to the medium. The link carries the data while the
+    /// medium moves, beside buffer hits; later hits wait for the time that the link was shared.
+    fn charge_link(&mut self, service: &Service) {
+        if !self.electronics.shared_link || self.beside.is_none() {
+            return;
+        }
+        let Request {
+            operation, extent, ..
+        } = self.slots[service.slot].request;
+        let each = match operation {
+            Operation::Read => self.electronics.bus_read,
+            Operation::Write => self.electronics.bus_write,
+            _ => return,
+        };
+        self.bus_free = (self.bus_free + each * extent.sectors.0).max(service.finish);
+    }
+
+    /// Begins the pause before the next choice, if the drive pauses.
+    fn pause(&mut self, ended: Time) {
+        if self.decide > Duration::ZERO {
+            self.decides = ended + self.decide;
+        }
+    }
+
+    /// Time when the drive chooses a command after a pause; [`Time::NEVER`] if the drive does not
+    /// pause.
+    fn choice_due(&self) -> Time {
+        let pauses = self.decides > Time::ZERO && self.service.is_none() && !self.queue.is_empty();
+        if pauses { self.decides } else { Time::NEVER }
     }
 
     fn enqueue(&mut self, slot: u32, now: Time) {
@@ -553,9 +620,10 @@ impl Drive {
 
     /// Takes the next request into service at `now`, if a request waits.
     fn begin_next(&mut self, now: Time) {
-        if self.queue.is_empty() {
+        if self.queue.is_empty() || now < self.decides {
             return;
         }
+        self.decides = Time::ZERO;
         if let Some(buffer) = &mut self.buffer {
             buffer.catch_up(now, true, &mut self.arm);
             if buffer.above_watermark() {
@@ -607,11 +675,18 @@ impl Drive {
         // The scan reads before the access, because the access moves the heads away from the
         // position that the scan starts from.
         self.read_free_blocks(moves + detour, extent, &waiting.position, waiting.write);
+        let mut edges = Access::default();
+        let begins = if waiting.write {
+            self.arm.read_edges(moves + detour, extent, &mut edges)
+        } else {
+            moves + detour
+        };
         let mut access = self
             .arm
-            .access(moves + detour, extent, &waiting.position, waiting.write);
+            .access(begins, extent, &waiting.position, waiting.write);
+        let finish = begins + access.duration();
         access.seek += detour;
-        let finish = moves + access.duration();
+        add(&mut access, &edges);
         Service {
             slot: waiting.slot,
             finish,
@@ -917,11 +992,14 @@ impl Drive {
         let feed = self.feed(ready, seek_after, data_after, extent);
         self.arm.take(free, moves);
         self.read_free_blocks(moves, extent, &waiting.position, true);
+        let mut edges = Access::default();
+        let begins = self.arm.read_edges(moves, extent, &mut edges);
         let mut access =
             self.arm
-                .access_fed(moves, extent, &waiting.position, true, Some(feed), |_| {});
-        let medium_end = moves + access.duration();
+                .access_fed(begins, extent, &waiting.position, true, Some(feed), |_| {});
+        let medium_end = begins + access.duration();
         access.seek += detour;
+        add(&mut access, &edges);
         if let Some(buffer) = &mut self.buffer {
             buffer.wrote_through(moves, medium_end, extent, &mut self.arm);
         }
@@ -1163,7 +1241,8 @@ impl Node for Drive {
         }
         let capacity = self.arm.mechanics().geometry().capacity();
         let empty = request.extent.sectors.0 == 0 && request.operation.transfers();
-        if !request.extent.within(capacity) || empty {
+        let refused = request.operation.transfers() && !self.arm.sizes().addresses(request.extent);
+        if !request.extent.within(capacity) || empty || refused {
             return out.complete(Completion::at_once(request.id, now, Status::OutOfRange));
         }
         self.own = Own::Nothing;
@@ -1210,7 +1289,7 @@ impl Node for Drive {
             .passing
             .front()
             .map_or(served, |passing| passing.finish.min(served));
-        let work = passing.min(self.look_again());
+        let work = passing.min(self.look_again()).min(self.answers_due());
         if work == Time::NEVER {
             // Work of the buffer and stops of the platters do not keep a run from ending.
             Wake::Chore(self.own.at().min(self.rests_at()))

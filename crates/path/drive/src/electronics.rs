@@ -26,6 +26,7 @@ pub(crate) struct Electronics {
     pub(crate) read_reselect: Duration,
     near_write_hits: bool,
     pub(crate) write_underruns: bool,
+    pub(crate) shared_link: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -125,6 +126,7 @@ impl Electronics {
             read_reselect: ms("read_reselect_ms", config.read_reselect_ms)?,
             near_write_hits: config.near_write_hits,
             write_underruns: config.write_underruns,
+            shared_link: config.shared_link,
         })
     }
 

@@ -19,6 +19,8 @@
 //! | `freeblock.rs` | a background scan in the rotational latency of requests |
 //! | `power.rs` | time of the arm in each power state |
 //! | `spin_down/` | spin-down policies for an idle drive, one file each, and their registry |
+//! | `physical.rs` | writes that do not cover physical sectors |
+//! | `presets.rs` | classes of drives |
 //! | `check.rs` | conditions on a drive description |
 //! | `data_sheet.rs`, `data_sheet/` | a first description from a data sheet |
 //! | `statistics.rs` | counters of the drive |
@@ -35,7 +37,9 @@ mod faults;
 mod freeblock;
 mod geometry;
 mod mechanics;
+mod physical;
 mod power;
+pub mod presets;
 pub mod queue;
 mod seek;
 pub mod spin_down;

@@ -8,6 +8,7 @@ mod batched_satf;
 mod clook;
 mod command_queue;
 mod fcfs;
+mod firmware;
 mod look;
 mod nearest;
 mod satf;
@@ -118,6 +119,7 @@ pub const REGISTRY: &[Entry<BuildDiscipline>] = &[
     Entry { name: "satf", summary: satf::SUMMARY, schema: schema_of::<satf::Config>, build: satf::build },
     Entry { name: "aged-satf", summary: aged_satf::SUMMARY, schema: schema_of::<aged_satf::Config>, build: aged_satf::build },
     Entry { name: "batched-satf", summary: batched_satf::SUMMARY, schema: schema_of::<batched_satf::Config>, build: batched_satf::build },
+    Entry { name: "firmware", summary: firmware::SUMMARY, schema: schema_of::<firmware::Config>, build: firmware::build },
     Entry { name: "weighted", summary: weighted::SUMMARY, schema: schema_of::<weighted::Config>, build: weighted::build },
 ];
 

@@ -288,6 +288,7 @@ fn sum(sums: &[u64], one: &Piece, other: &Piece) -> f64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use fullstroke_drive::presets::Class;
     use fullstroke_drive::{DataSheet, Head, Model, sectors_of};
     use fullstroke_units::{Bytes, Duration, Sectors, Seed, Time};
 
@@ -301,6 +302,7 @@ pub(crate) mod tests {
             average_seek_ms: Some(8.5),
             surfaces,
             buffer: None,
+            class: Some(Class::Nearline),
         };
         Model::new(sheet.drive().unwrap()).unwrap()
     }

@@ -1,6 +1,7 @@
 //! Keys of the buffer.
 
 use super::is_default;
+use fullstroke_contract::registry::Keys;
 use fullstroke_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,9 @@ pub struct BufferConfig {
     /// join any dirty segment that they continue. By default the oldest data go first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destage_discipline: Option<String>,
+    /// Keys of `destage_discipline`. Default: the defaults of the discipline.
+    #[serde(default, skip_serializing_if = "Keys::is_empty")]
+    pub destage: Keys,
     /// True if buffer hits overtake requests waiting for the arm. The buffer must be able to answer
     /// at the arrival of the request.
     #[serde(default, skip_serializing_if = "is_default")]

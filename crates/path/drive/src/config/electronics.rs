@@ -74,6 +74,10 @@ pub struct ElectronicsConfig {
     /// of the last request alone decides.
     #[serde(default, skip_serializing_if = "is_default")]
     pub near_write_hits: bool,
+    /// True if transfers from and to the medium take link time from buffer hits. By default only
+    /// buffer hits wait for each other. Needs `buffered_first`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub shared_link: bool,
     /// True if a write to the medium may begin although its sectors may not arrive in time. By
     /// default the heads wait until the sectors will be in time.
     #[serde(default, skip_serializing_if = "is_default")]

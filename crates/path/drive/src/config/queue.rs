@@ -18,6 +18,15 @@ pub struct QueueConfig {
     /// Longest wait before a request goes before all others, the oldest first. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_limit: Option<Duration>,
+    /// Time in ms after the end of a command in which the drive does not choose the next command. A
+    /// command that the host sends at once still takes part in the choice. Default 0.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub decide_ms: f64,
+    /// Number of commands on the medium that the drive answers together. The answers go out after
+    /// so many commands, or when no further command waits. 0 and 1 mean that each command is
+    /// answered alone (default 0). A Samsung SpinPoint F1 answers 11 together (VALIDATION.md).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub answer_together: u32,
     /// True if a continuation of the last request, in the same direction of transfer, is served
     /// next.
     #[serde(default)]
@@ -93,6 +102,8 @@ impl Default for QueueConfig {
             depth: default_depth(),
             discipline: default_discipline(),
             age_limit: None,
+            decide_ms: 0.0,
+            answer_together: 0,
             concatenate: false,
             background: None,
             flush: FlushCommand::default(),

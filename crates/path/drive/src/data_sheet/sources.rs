@@ -52,10 +52,16 @@ pub(super) fn of(sheet: &DataSheet) -> BTreeMap<String, String> {
         ),
         (
             "seek",
-            format!(
-                "{seek}: one track in 0.6 of the skew between neighbours, full stroke {FULL_STROKE} times the \
-                 average (Seagate Constellation.2 manual)"
-            ),
+            match sheet.class().floor() {
+                Some(floor) => format!(
+                    "{seek}: one track in 0.6 of the skew between neighbours, short seeks {floor} of the average \
+                     and the rest with the root of the distance, as on measured disks of the class"
+                ),
+                None => format!(
+                    "{seek}: one track in 0.6 of the skew between neighbours, full stroke {FULL_STROKE} times the \
+                     average (Seagate Constellation.2 manual)"
+                ),
+            },
         ),
         ("head_switch_ms", "fitted: as the skew between neighbours, for heads stand tens of tracks apart".to_owned()),
         ("write_settle_ms", "fitted: so that a write to the next track keeps within the skew".to_owned()),
@@ -70,11 +76,11 @@ pub(super) fn of(sheet: &DataSheet) -> BTreeMap<String, String> {
         (
             "buffer",
             format!(
-                "{buffer}: the write cache is on, half of the buffer for written data, these in the order of \
-                 shortest access time, the arm stays 2 MB with a stream"
+                "{buffer}: the write cache as drives of the class ({}); the arm stays 2 MB with a stream",
+                sheet.class().source()
             ),
         ),
-        ("queue", "assumed: SATA native command queuing, 32 deep, shortest access time first".to_owned()),
+        ("queue", sheet.class().source()),
         ("published", "given, to hold the fitted numbers against".to_owned()),
     ]
     .map(|(key, source)| (key.to_owned(), source))

@@ -173,11 +173,19 @@ impl Drive {
         self.pass_what_was_read(now);
         self.make_room_for_writers(now);
         while !self.queue.is_empty() {
-            if let Some(service) = self.go_on_with_stream(now) {
+            // A command beyond the age limit goes before a stream, or the stream would starve the
+            // command.
+            let overdue = self.queue.is_overdue(now);
+            if !overdue && let Some(service) = self.go_on_with_stream(now) {
                 self.service = Some(service);
                 return;
             }
-            if self.beside.as_ref().is_some_and(|beside| now < beside.held) {
+            if now < self.decides {
+                return;
+            }
+            self.decides = Time::ZERO;
+            let held = |beside: &Beside| now < beside.held;
+            if !overdue && self.beside.as_ref().is_some_and(held) {
                 return;
             }
             self.service = self.serve_next(now);
@@ -239,21 +247,26 @@ impl Drive {
         if now >= beside.held && beside.in_a_row(first, end, buffer) < self.queue.len() {
             return None;
         }
-        if let Some(buffer) = &mut self.buffer {
-            buffer.read_up_to(next.start, &mut self.arm);
-        }
         let extent = Extent::new(next.start, next.end - next.start);
-        let Lookup::Filling {
-            there,
-            next: rest,
-            since,
-        } = self.look_up(extent, now)
-        else {
+        let service = self.join_read_ahead(next.slot, extent, now)?;
+        self.leave_queue(next.start, next.slot);
+        Some(service)
+    }
+
+    /// Serves a read that begins within reach of the heads, while the heads read ahead. The read
+    /// costs no positioning. `None` if the heads do not read towards the extent.
+    fn join_read_ahead(&mut self, slot: u32, extent: Extent, now: Time) -> Option<Service> {
+        let buffer = self.buffer.as_mut()?;
+        let (start, end) = buffer.being_read()?;
+        if !(start..=buffer.reaches(end)).contains(&extent.start.0) {
+            return None;
+        }
+        buffer.read_up_to(extent.start.0, &mut self.arm);
+        let Lookup::Filling { there, next, since } = self.look_up(extent, now) else {
             return None;
         };
-        self.leave_queue(next.start, next.slot);
         self.remember(extent, false);
-        Some(self.read_on(next.slot, now, there, rest, since))
+        Some(self.read_on(slot, now, there, next, since))
     }
 
     /// Serves the discipline's choice. `None` if the buffer answers the choice.
@@ -277,6 +290,13 @@ impl Drive {
             self.pass_read(waiting.slot, segment, now);
             return None;
         }
+        // The heads already read towards the choice: a command of its own would lose a revolution.
+        if via.is_none()
+            && let Some(service) = self.join_read_ahead(waiting.slot, extent, now)
+        {
+            self.hold_for_stream(true);
+            return Some(service);
+        }
         let service = self.read_stream(&waiting, via, now);
         self.remember(extent, false);
         Some(service)
@@ -290,6 +310,13 @@ impl Drive {
             .as_ref()
             .is_some_and(|buffer| buffer.goes_on(waiting.lbn));
         let service = self.read_medium(waiting, via, now);
+        self.hold_for_stream(goes_on);
+        service
+    }
+
+    /// Keeps the arm with the current stream for `stream_sectors`, if the last read continued a
+    /// stream.
+    fn hold_for_stream(&mut self, goes_on: bool) {
         if let (Some(beside), Some(buffer)) = (&mut self.beside, &self.buffer) {
             beside.held = if goes_on {
                 buffer.stream_until(&self.arm)
@@ -297,7 +324,6 @@ impl Drive {
                 Time::ZERO
             };
         }
-        service
     }
 
     fn wait_for_arm(&mut self, slot: u32, now: Time) {

@@ -67,6 +67,17 @@ impl CommandQueue {
         self.len() == 0
     }
 
+    /// True if the oldest request has waited longer than the age limit by `now`.
+    pub fn is_overdue(&self, now: Time) -> bool {
+        self.overdue(now).is_some()
+    }
+
+    fn overdue(&self, now: Time) -> Option<&Arrival> {
+        let limit = self.age_limit?;
+        let oldest = self.arrivals.front()?;
+        (now.saturating_since(oldest.arrived) > limit).then_some(oldest)
+    }
+
     /// Adds a request.
     pub fn insert(&mut self, waiting: Waiting) {
         if self.age_limit.is_some() || self.concatenate {
@@ -128,10 +139,7 @@ impl CommandQueue {
 
     /// Returns the slot of a request that one of the two rules prefers.
     fn out_of_turn(&self, arm: &ArmView<'_>) -> Option<u32> {
-        let overdue = self.arrivals.front().filter(|oldest| {
-            self.age_limit
-                .is_some_and(|limit| arm.now.since(oldest.arrived) > limit)
-        });
+        let overdue = self.overdue(arm.now);
         let follower = || {
             let follows = |arrival: &&Arrival| {
                 arrival.lbn == arm.next_lbn && arrival.write == self.last_write

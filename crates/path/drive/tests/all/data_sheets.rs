@@ -18,6 +18,7 @@ fn eight_terabytes() -> DataSheet {
         average_seek_ms: Some(8.5),
         surfaces: None,
         buffer: None,
+        class: None,
     }
 }
 
@@ -47,6 +48,7 @@ fn sheets() -> impl Strategy<Value = DataSheet> {
                     average_seek_ms: (!bare).then_some((seek * 10.0).round() / 10.0),
                     surfaces,
                     buffer: buffer.map(|exponent| Bytes(1 << exponent)),
+                    class: None,
                 }
             },
         )

@@ -55,6 +55,7 @@ fn config(terabytes: u64, power: PowerConfig) -> DriveConfig {
         average_seek_ms: Some(8.5),
         surfaces: None,
         buffer: Some(Bytes(128 << 20)),
+        class: Some(fullstroke_drive::presets::Class::Nearline),
     };
     DriveConfig {
         power: Some(power),

@@ -47,6 +47,8 @@ impl Mechanics {
         DriveConfig {
             title: title.to_owned(),
             capacity_sectors: self.timed.table.capacity(),
+            physical_sector: 512,
+            logical_sector: 512,
             rpm: round(self.rotation.rpm(), 1e3),
             surfaces: 1,
             actuators: self.arms.unwrap_or(1),

@@ -1,0 +1,185 @@
+//! Classes of drives, with the queue and the write cache that measurements of the class support.
+//!
+//! A class has few parameters. VALIDATION.md, "Drives by queue depth", states the measured disks
+//! of each class, and the error on a disk that the class was not fitted on.
+
+use crate::config::{BufferConfig, FlushCommand, QueueConfig};
+use fullstroke_contract::registry::Keys;
+use fullstroke_units::Duration;
+use serde_json::json;
+use std::fmt;
+use std::str::FromStr;
+
+/// A class of drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// SATA drives of 3.5 inches for desktops and small file servers.
+    Desktop,
+    /// SATA drives of 2.5 inches.
+    Laptop,
+    /// SATA drives of 3.5 inches for data centres.
+    Nearline,
+    /// SAS drives of 10,000 revolutions a minute and more.
+    Sas,
+}
+
+/// The parameters of a class.
+#[derive(Clone, Copy, Debug)]
+struct Parameters {
+    discipline: &'static str,
+    look_ahead: u32,
+    margin_ms: f64,
+    age_limit: Duration,
+    /// Number of segments with written data; `None` keeps half of the segments.
+    write_segments: Option<u32>,
+    /// Share of the average seek that a short seek beyond the neighbouring tracks costs; `None`
+    /// for the curve of a data sheet.
+    floor: Option<f64>,
+    source: &'static str,
+}
+
+/// Classes by name.
+const CLASSES: [(&str, Class); 4] = [
+    ("desktop", Class::Desktop),
+    ("laptop", Class::Laptop),
+    ("nearline", Class::Nearline),
+    ("sas", Class::Sas),
+];
+
+impl FromStr for Class {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Class, String> {
+        let found = CLASSES.iter().find(|(known, _)| *known == name);
+        found
+            .map(|&(_, class)| class)
+            .ok_or_else(|| format!("found `{name}`; expected desktop, laptop, nearline or sas"))
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = CLASSES.iter().find(|(_, class)| class == self);
+        f.write_str(name.map_or("", |(name, _)| name))
+    }
+}
+
+impl Class {
+    /// Returns the class of a drive of which only speed and capacity are known: `sas` from 9,000
+    /// revolutions a minute, `nearline` from 10 TB, otherwise `desktop`.
+    pub fn of(rpm: f64, bytes: u64) -> Class {
+        match rpm {
+            rpm if rpm >= 9_000.0 => Class::Sas,
+            _ if bytes >= 10_000_000_000_000 => Class::Nearline,
+            _ => Class::Desktop,
+        }
+    }
+
+    fn parameters(self) -> Parameters {
+        let seconds = Duration::from_secs;
+        match self {
+            // A 500 GB disk (margin 2.0 ms, 64 segments), a Barracuda ST2000DM006 (2.3, 128) and a
+            // Samsung F1 (1.3, 64).
+            Class::Desktop => Parameters {
+                discipline: "firmware",
+                look_ahead: 1,
+                margin_ms: 2.0,
+                age_limit: seconds(2),
+                write_segments: Some(64),
+                floor: Some(0.2),
+                source: "fitted on a Samsung F1, a 500 GB disk and a Barracuda ST2000DM006",
+            },
+            // A Travelstar 7K100.
+            Class::Laptop => Parameters {
+                discipline: "firmware",
+                look_ahead: 2,
+                margin_ms: 5.0,
+                age_limit: seconds(3),
+                write_segments: Some(1),
+                floor: Some(0.22),
+                source: "fitted on one Travelstar 7K100",
+            },
+            // Random reads at depth 16 come out as published for the Exos X16, X24 and M (168 to
+            // 170 a second); the gain of desktop disks would leave 120.
+            Class::Nearline => Parameters {
+                discipline: "firmware",
+                look_ahead: 1,
+                margin_ms: 0.5,
+                age_limit: seconds(2),
+                write_segments: None,
+                floor: None,
+                source: "assumed, so that random reads at depth 16 come out as published for the Exos X16, X24 and M",
+            },
+            Class::Sas => Parameters {
+                discipline: "satf",
+                look_ahead: 0,
+                margin_ms: 0.0,
+                age_limit: seconds(2),
+                write_segments: None,
+                floor: None,
+                source: "assumed: shortest access time first",
+            },
+        }
+    }
+
+    /// Returns the source of the parameters, for `[sources]`.
+    pub fn source(self) -> String {
+        format!("preset `{self}`, {}", self.parameters().source)
+    }
+
+    /// Returns the queue of the class.
+    pub fn queue(self) -> QueueConfig {
+        let parameters = self.parameters();
+        let mut keys = Keys::new();
+        if parameters.discipline == "firmware" {
+            keys.insert("look_ahead".into(), json!(parameters.look_ahead));
+            keys.insert("margin_ms".into(), json!(parameters.margin_ms));
+        }
+        QueueConfig {
+            depth: if self == Class::Sas { 128 } else { 32 },
+            discipline: parameters.discipline.into(),
+            age_limit: Some(parameters.age_limit),
+            flush: if self == Class::Sas {
+                FlushCommand::Queued
+            } else {
+                FlushCommand::Alone
+            },
+            keys,
+            ..QueueConfig::default()
+        }
+    }
+
+    /// Gives `buffer` the write cache of the class.
+    pub(crate) fn caches(self, buffer: &mut BufferConfig) {
+        let parameters = self.parameters();
+        if let Some(segments) = parameters.write_segments {
+            buffer.write_segments = segments.min(buffer.segments);
+            buffer.destage_discipline = Some(parameters.discipline.into());
+            buffer
+                .destage
+                .insert("margin_ms".into(), json!(parameters.margin_ms));
+        }
+        buffer.write_back = self != Class::Sas;
+    }
+
+    /// Returns the share of the average seek that a short seek beyond the neighbouring tracks
+    /// costs; `None` for the curve of a data sheet.
+    pub(crate) fn floor(self) -> Option<f64> {
+        self.parameters().floor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_class_has_a_name_and_a_queue_that_can_be_built() {
+        for (name, class) in CLASSES {
+            assert_eq!(name.parse::<Class>(), Ok(class));
+            assert_eq!(class.to_string(), name);
+            class.queue().build().unwrap();
+            assert!(class.queue().age_limit.is_some(), "{name} may starve");
+        }
+        assert!("desk".parse::<Class>().unwrap_err().contains("nearline"));
+    }
+}
