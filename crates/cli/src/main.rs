@@ -33,6 +33,7 @@ mod explain;
 #[cfg(feature = "real")]
 mod extract;
 mod fold;
+mod fit;
 mod fs;
 #[cfg(feature = "real")]
 mod heed;
@@ -178,6 +179,7 @@ enum Command {
     #[command(subcommand)]
     Explain(explain::Command),
     Extract(extract::Arguments),
+    Fit(fit::Arguments),
     Validate(validate::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -232,6 +234,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Fs(command) => fs::execute(command, output),
         Command::Explain(command) => explain::execute(command, output),
         Command::Extract(arguments) => extract::execute(arguments, output),
+        Command::Fit(arguments) => fit::execute(arguments, output),
         Command::Validate(arguments) => validate::execute(arguments, output),
         Command::Completions(arguments) => completions::execute(arguments, output),
         Command::Man(arguments) => man::execute(arguments, output),

@@ -13,7 +13,7 @@ use fullstroke_measure::{number, table};
 use fullstroke_report::plots::{Distributions, distributions};
 use fullstroke_units::Seed;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Replay requests measured on real disks on the model of each disk, and report the distance
 /// between the two distributions of service time.
@@ -87,6 +87,16 @@ enum Row<'a, T> {
         trace: String,
         error: String,
     },
+}
+
+/// Fits a drive to a log, as `--fit` does, for `fullstroke fit --log`.
+pub(crate) fn fit_log(
+    log: &Path,
+    drive: Option<&str>,
+    target: Option<&Path>,
+    output: &Output,
+) -> Result<(), Failure> {
+    own::fit_log(log, drive, target, output)
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {

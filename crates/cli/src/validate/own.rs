@@ -9,7 +9,7 @@ use fullstroke_report::plots::{Distributions, distributions};
 use fullstroke_stack::drives;
 use fullstroke_trace::Options;
 use fullstroke_units::Seed;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Options of `--fit`.
 #[derive(Debug, clap::Args)]
@@ -77,6 +77,33 @@ pub(super) fn execute(arguments: &super::Arguments, output: &Output) -> Result<(
         )?;
     }
     output.show(&disk, text(&disk, arguments.by_class))
+}
+
+/// Number of requests of a log that `fullstroke fit --log` uses.
+const REQUESTS: usize = 20_000;
+/// Seed of the bootstrap resamples of `fullstroke fit --log`.
+const SEED: Seed = Seed(1);
+
+/// Fits a drive to a log, and writes the drive to `target`.
+pub(super) fn fit_log(
+    log: &Path,
+    drive: Option<&str>,
+    target: Option<&Path>,
+    output: &Output,
+) -> Result<(), Failure> {
+    let log = OwnLog::read(log, &Options::default(), REQUESTS).map_err(Failure::input)?;
+    let disk = fit_own_disk(log, drive, SEED).map_err(Failure::input)?;
+    if let Some(path) = target {
+        let comments = [format!(
+            "{}, fitted to a log by `fullstroke fit`.",
+            disk.title
+        )];
+        write_whole(
+            path,
+            &drives::to_toml(&disk.drive_file(), &comments).map_err(Failure::input)?,
+        )?;
+    }
+    output.show(&disk, text(&disk, false))
 }
 
 /// Returns both distributions of the second half of the log, which judges the fitted drive.

@@ -175,6 +175,10 @@ fn overheads(electronics: &Electronics, reading: &Reading) -> ElectronicsConfig 
         partial_hits_wait: disk.immediate_partial_hit == 0,
         near_write_hits: reading.near_write_hits > 0.0,
         write_underruns: false,
+        shared_link: false,
+        write_data_early: false,
+        bus_measured_sectors: None,
+        bus_bulk_ms_per_sector: 0.0,
         read_reselect_ms: reselect(disk.first_reselect_ms),
     }
 }

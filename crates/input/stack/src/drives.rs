@@ -1,5 +1,7 @@
 //! The drive library and drive files.
 
+mod settings;
+
 use crate::document::Document;
 use crate::drive_names::DriveNameError;
 use crate::{StackError, drive_names};
@@ -178,6 +180,7 @@ pub(crate) fn load_with(
                 ));
             }
         };
+        settings::prepare(&mut values, settings);
         merge(&mut values, settings);
         let config = read(&values)
             .map_err(|error: ConfigError| StackError::whole(name, error.to_string()))?;
@@ -198,6 +201,7 @@ pub(crate) fn load_with(
         return Ok(described);
     }
     let mut values = document.values().clone();
+    settings::prepare(&mut values, settings);
     merge(&mut values, settings);
     model(&document, &values)
 }

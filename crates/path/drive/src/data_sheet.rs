@@ -298,7 +298,7 @@ const SHARES: [f64; 19] = [
 /// Returns the curve `floor + root sqrt(share of the longest distance)`, with `neighbour_ms` for
 /// one track. Measured desktop disks have such a curve: their short seeks cost a fifth of the
 /// average (VALIDATION.md, "Drives by queue depth").
-fn settled_curve(neighbour_ms: f64, floor_ms: f64, root_ms: f64, cylinders: u32) -> SeekConfig {
+pub fn settled_curve(neighbour_ms: f64, floor_ms: f64, root_ms: f64, cylinders: u32) -> SeekConfig {
     let longest = cylinders.saturating_sub(1).max(1);
     let mut points = vec![(1, neighbour_ms)];
     for share in SHARES {

@@ -569,8 +569,8 @@ impl Drive {
             operation, extent, ..
         } = self.slots[service.slot].request;
         let each = match operation {
-            Operation::Read => self.electronics.bus_read,
-            Operation::Write => self.electronics.bus_write,
+            Operation::Read => self.electronics.read_each(extent.sectors),
+            Operation::Write => self.electronics.write_each(extent.sectors),
             _ => return,
         };
         self.bus_free = (self.bus_free + each * extent.sectors.0).max(service.finish);
@@ -737,7 +737,8 @@ impl Drive {
             let idle = self.beside.is_none() || self.service.is_none() && self.queue.is_empty();
             buffer.hit(segment, answered, request.extent, &self.arm, idle);
         }
-        let data = electronics.data_preparation + electronics.bus_read * request.extent.sectors.0;
+        let data = electronics.data_preparation
+            + electronics.read_each(request.extent.sectors) * request.extent.sectors.0;
         let finish = answered + data + electronics.read_completion;
         Service {
             slot,
@@ -757,7 +758,8 @@ impl Drive {
         }
         let ready = now + electronics.write_hit(self.last.kind, near);
         let room = buffer.make_room(ready, request.extent, &mut self.arm)?;
-        let data = electronics.data_preparation + electronics.bus_write * request.extent.sectors.0;
+        let data = electronics.data_preparation
+            + electronics.write_each(request.extent.sectors) * request.extent.sectors.0;
         assert!(
             room >= ready,
             "a write is taken at {room:?}, before the electronics are ready at {ready:?}"
@@ -832,7 +834,7 @@ impl Drive {
         let preparation = electronics.read_reselect + electronics.data_preparation;
         Bus::new(
             sectors.0,
-            electronics.bus_read,
+            electronics.read_each(sectors),
             self.watermark(sectors),
             preparation,
         )
@@ -845,7 +847,7 @@ impl Drive {
         let each = if electronics.write_underruns {
             Duration::ZERO
         } else {
-            electronics.bus_write
+            electronics.write_each(extent.sectors)
         };
         let first = Time::from_nanos((ready + data).as_nanos() - seek.as_nanos());
         Feed {
@@ -973,9 +975,10 @@ impl Drive {
         } else {
             (0, Duration::ZERO)
         };
-        let mut bus = Bus::new(sectors.0, electronics.bus_read, marked, preparation);
+        let each = electronics.read_each(sectors);
+        let mut bus = Bus::new(sectors.0, each, marked, preparation);
         let answered = now + electronics.read_hit(self.last.kind);
-        bus.end = answered + electronics.data_preparation + electronics.bus_read * sectors.0;
+        bus.end = answered + electronics.data_preparation + each * sectors.0;
         bus
     }
 
@@ -989,7 +992,10 @@ impl Drive {
         let detour = self.detour(via);
         let ready = self.prepare(waiting, free, seek_after);
         let moves = ready + detour;
-        let feed = self.feed(ready, seek_after, data_after, extent);
+        let mut feed = self.feed(ready, seek_after, data_after, extent);
+        if electronics.write_data_early {
+            feed.first = feed.first.min(waiting.arrived + data_after);
+        }
         self.arm.take(free, moves);
         self.read_free_blocks(moves, extent, &waiting.position, true);
         let mut edges = Access::default();

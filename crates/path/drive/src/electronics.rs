@@ -2,13 +2,15 @@
 
 use crate::config::{ElectronicsConfig, OverheadConfig, WriteDisconnectConfig, milliseconds};
 use fullstroke_contract::ConfigError;
-use fullstroke_units::Duration;
+use fullstroke_units::{Duration, Sectors};
 
 /// [`ElectronicsConfig`] in the drive's own units.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Electronics {
-    pub(crate) bus_read: Duration,
-    pub(crate) bus_write: Duration,
+    bus_read: Duration,
+    bus_write: Duration,
+    /// Number of sectors at these times, and the time of each further sector.
+    bulk: Option<(u64, Duration)>,
     read_hit: Overhead,
     read_miss: Overhead,
     read_in_place: Overhead,
@@ -27,6 +29,7 @@ pub(crate) struct Electronics {
     near_write_hits: bool,
     pub(crate) write_underruns: bool,
     pub(crate) shared_link: bool,
+    pub(crate) write_data_early: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -105,6 +108,7 @@ impl Electronics {
         Ok(Electronics {
             bus_read: ms("bus_read_ms_per_sector", config.bus_read_ms_per_sector)?,
             bus_write: ms("bus_write_ms_per_sector", config.bus_write_ms_per_sector)?,
+            bulk: bulk(config)?,
             read_hit: overhead("read_hit", config.read_hit, hit)?,
             read_miss: overhead("read_miss", config.read_miss, command)?,
             read_in_place: overhead(
@@ -127,7 +131,27 @@ impl Electronics {
             near_write_hits: config.near_write_hits,
             write_underruns: config.write_underruns,
             shared_link: config.shared_link,
+            write_data_early: config.write_data_early,
         })
+    }
+
+    /// Returns the mean bus time of a sector in a read of `sectors`.
+    pub(crate) fn read_each(&self, sectors: Sectors) -> Duration {
+        self.each(self.bus_read, sectors)
+    }
+
+    /// Returns the mean bus time of a sector in a write of `sectors`.
+    pub(crate) fn write_each(&self, sectors: Sectors) -> Duration {
+        self.each(self.bus_write, sectors)
+    }
+
+    fn each(&self, each: Duration, sectors: Sectors) -> Duration {
+        match self.bulk {
+            Some((measured, further)) if sectors.0 > measured => {
+                (each * measured + further * (sectors.0 - measured)) / sectors.0
+            }
+            _ => each,
+        }
     }
 
     /// Returns the overhead before a read from the buffer.
@@ -166,5 +190,48 @@ impl Electronics {
                 (overhead, overhead + self.data_preparation)
             }
         }
+    }
+}
+
+/// Reads the number of sectors at the measured bus times, and the time of each further sector.
+fn bulk(config: &ElectronicsConfig) -> Result<Option<(u64, Duration)>, ConfigError> {
+    let further = milliseconds("bus_bulk_ms_per_sector", config.bus_bulk_ms_per_sector)?;
+    match config.bus_measured_sectors {
+        Some(measured) => Ok(Some((u64::from(measured), further))),
+        None if further > Duration::ZERO => Err(ConfigError::new(
+            "bus_measured_sectors",
+            "missing; expected a number of sectors beside bus_bulk_ms_per_sector",
+        )),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_request_costs_the_measured_time_and_the_bulk_time() {
+        let config = ElectronicsConfig {
+            bus_read_ms_per_sector: 0.1,
+            bus_measured_sectors: Some(8),
+            bus_bulk_ms_per_sector: 0.01,
+            ..ElectronicsConfig::default()
+        };
+        let electronics = Electronics::new(&config, Duration::ZERO).unwrap();
+        let total =
+            |sectors| electronics.read_each(Sectors(sectors)).as_millis_f64() * sectors as f64;
+        assert!((total(8) - 0.8).abs() < 1e-3);
+        assert!((total(108) - 1.8).abs() < 1e-3, "{}", total(108));
+    }
+
+    #[test]
+    fn a_bulk_time_without_a_number_of_sectors_is_refused() {
+        let config = ElectronicsConfig {
+            bus_bulk_ms_per_sector: 0.01,
+            ..ElectronicsConfig::default()
+        };
+        let error = Electronics::new(&config, Duration::ZERO).unwrap_err();
+        assert_eq!(error.key, "bus_measured_sectors");
     }
 }

@@ -53,7 +53,7 @@ pub use config::{
     RunConfig, SectorsPerTrack, SeekConfig, SlipConfig, SpinDownConfig, TrackOrder,
     WriteDisconnectConfig, ZeroLatency, ZoneConfig,
 };
-pub use data_sheet::{DataSheet, sectors_of};
+pub use data_sheet::{DataSheet, sectors_of, settled_curve};
 pub use drive::{Drive, Model};
 pub use faults::{FaultAt, FaultKind, FaultsConfig};
 pub use geometry::{Geometry, Position, ZoneView};

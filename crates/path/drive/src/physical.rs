@@ -88,7 +88,7 @@ impl Arm {
             };
             let position = self.mechanics().geometry().locate(edge.start);
             let access = self.access(at, edge, &position, false);
-            at = at + access.duration();
+            at += access.duration();
             work.seek += access.seek;
             work.rotation += access.rotation;
             work.transfer += access.transfer;

@@ -14,6 +14,14 @@ pub struct ElectronicsConfig {
     /// Bus time of one sector written.
     #[serde(default, skip_serializing_if = "is_default")]
     pub bus_write_ms_per_sector: f64,
+    /// Number of sectors of a request that cost the bus times above. Further sectors cost
+    /// `bus_bulk_ms_per_sector`. Times that were measured on small requests hold overheads of the
+    /// request and would throttle large requests. Default: all sectors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus_measured_sectors: Option<u32>,
+    /// Bus time of each further sector. Needs `bus_measured_sectors`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bus_bulk_ms_per_sector: f64,
     /// Overhead in ms of reads from the buffer and of writes into the buffer. Replaces
     /// `command_overhead_ms` for these requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,6 +82,10 @@ pub struct ElectronicsConfig {
     /// of the last request alone decides.
     #[serde(default, skip_serializing_if = "is_default")]
     pub near_write_hits: bool,
+    /// True if the data of a write to the medium come over the bus while the write waits in the
+    /// queue. By default the data come when the drive serves the write.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_data_early: bool,
     /// True if transfers from and to the medium take link time from buffer hits. By default only
     /// buffer hits wait for each other. Needs `buffered_first`.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -62,9 +62,13 @@ pub struct PowerConfig {
     /// Power in watts while the platters stand (Standby_Z).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standby_w: Option<f64>,
-    /// Rated number of starts and stops. For heads that unload, the rated number of load cycles.
+    /// Rated number of starts and stops of the platters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_stop_cycles: Option<u64>,
+    /// Rated number of load cycles: the heads leave the platters and come back. Each stop of the
+    /// platters and each idle state with unloaded heads is a load cycle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_cycles: Option<u64>,
 }
 
 /// An idle state that a drive enters by itself.
@@ -257,6 +261,7 @@ const fn class(
         idle_c: None,
         standby_w: Some(standby_w),
         start_stop_cycles: Some(start_stop_cycles),
+        load_cycles: None,
     };
     Class { power, source }
 }
@@ -300,13 +305,13 @@ const CLASSES: [Class; 5] = [
     class(
         [7.0, 3.3, 4.5, 4.5, 3.3, 0.4],
         [10_000.0, 120.0, 10_000.0, 15.0],
-        300_000,
+        50_000,
         "assumed: a slow 3.5-inch drive of several TB; 3.3 W idle, 4.5 W reading, starting for 10 s at 12 W",
     ),
     class(
         [2.2, 1.7, 1.8, 1.8, 1.7, 0.2],
         [3_500.0, 13.3, 1_000.0, 0.5],
-        300_000,
+        50_000,
         "assumed: power of Hitachi's 5K320 specification, table 14, for slow 2.5-inch drives; start 3.5 s at 3.8 W",
     ),
 ];

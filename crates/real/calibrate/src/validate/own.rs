@@ -145,6 +145,21 @@ impl OwnDisk {
             ..self.config.clone()
         };
         config.title = format!("{}, fitted to {}", self.title, self.log.file);
+        for parameter in self
+            .parameters
+            .iter()
+            .filter(|parameter| !parameter.changed)
+        {
+            for key in parameters::keys(parameter.key) {
+                let kept = format!(
+                    "as in {}; {} does not tell another value",
+                    self.drive, self.log.file
+                );
+                config.sources.insert((*key).to_owned(), kept);
+            }
+        }
+        let rpm = format!("as in {}; a log does not tell the speed", self.drive);
+        config.sources.insert("rpm".to_owned(), rpm);
         for parameter in self.parameters.iter().filter(|parameter| parameter.changed) {
             let said = format!(
                 "fitted: to {}, from {} of {}",
@@ -179,7 +194,7 @@ pub fn fit_own_disk(log: OwnLog, said: Option<&str>, seed: Seed) -> Result<OwnDi
         })
         .collect();
     let (drive, _, descent) = fitted.swap_remove(0);
-    let parameters = fit.surely(&drive.model, &descent)?;
+    let (descent, parameters) = fit.told(&drive.model, descent)?;
     let config = descent.config(&drive.model);
     let times = all_times(&log, &config, &drive.name)?;
     let unfitted = all_times(&log, drive.model.config(), &drive.name)?;

@@ -225,6 +225,30 @@ impl<'a> Fit<'a> {
         Ok(found)
     }
 
+    /// Returns the descent and its parameters without the changes that the log does not tell: a
+    /// number without a bound on either side keeps the value of the library.
+    pub(super) fn told(
+        &self,
+        model: &Model,
+        mut best: Descent,
+    ) -> Result<(Descent, Vec<FittedParameter>), ValidateError> {
+        let mut parameters = self.surely(model, &best)?;
+        for parameter in &mut parameters {
+            let Some(number) = PARAMETERS.iter().position(|each| each.key == parameter.key) else {
+                continue;
+            };
+            let list = matches!(PARAMETERS[number].values, Values::Each(_));
+            let bounded = parameter.least.is_some() || parameter.most.is_some();
+            if parameter.changed && !list && !bounded {
+                best.values[number] = None;
+                parameter.changed = false;
+                parameter.at_end = false;
+                parameter.fitted.clone_from(&parameter.library);
+            }
+        }
+        Ok((best, parameters))
+    }
+
     /// Returns the first value in a direction at which the drive can be told from the best. The
     /// steps double.
     fn until_told(

@@ -41,24 +41,10 @@ pub(super) enum Values {
     },
 }
 
-/// The parameters, in the order of their effect, the strongest first.
-pub(super) const PARAMETERS: [Parameter; 9] = [
-    Parameter {
-        key: "rpm",
-        keys: &["rpm"],
-        told_by: |_, _| true,
-        of: |drive| drive.rpm,
-        set: |drive, _, value| drive.rpm = value,
-        // Speeds of drives with platters of 2.5 and 3.5 inches.
-        values: Values::Each(&[
-            (4200.0, ""),
-            (5400.0, ""),
-            (5900.0, ""),
-            (7200.0, ""),
-            (10_000.0, ""),
-            (15_000.0, ""),
-        ]),
-    },
+/// The parameters, in the order of their effect, the strongest first. The speed of rotation is no
+/// parameter: with other seeks, response times fit a wrong speed as well (VALIDATION.md, "A disk by
+/// its log").
+pub(super) const PARAMETERS: [Parameter; 8] = [
     Parameter {
         key: "buffer.write_back",
         keys: &["buffer.write_back"],
@@ -109,15 +95,17 @@ pub(super) const PARAMETERS: [Parameter; 9] = [
                 .unwrap_or(0) as f64
         },
         set: |drive, before, value| {
-            drive.queue.discipline = match value {
-                0.0 => before.queue.discipline.clone(),
-                value => DISCIPLINES[value as usize].to_owned(),
-            };
+            drive.queue = before.queue.clone();
+            if value > 0.0 {
+                drive.queue.discipline = DISCIPLINES[value as usize].to_owned();
+                // The keys belong to the drive's own discipline.
+                drive.queue.keys.clear();
+            }
         },
         values: Values::Each(&[
             (0.0, "the drive's"),
             (1.0, "fcfs"),
-            (2.0, "clook"),
+            (2.0, "c-look"),
             (3.0, "satf"),
         ]),
     },
@@ -216,7 +204,7 @@ pub(super) fn keys(parameter: &'static str) -> &'static [&'static str] {
 const BUS_MS_PER_SECTOR_MIN: f64 = 0.000_25;
 
 /// Disciplines to try. The first stands for the drive's own.
-const DISCIPLINES: [&str; 4] = ["", "fcfs", "clook", "satf"];
+const DISCIPLINES: [&str; 4] = ["", "fcfs", "c-look", "satf"];
 
 fn has(log: &OwnLog, operation: Operation) -> bool {
     let compared = |request: &Logged| request.operation == operation;

@@ -1,0 +1,137 @@
+//! `fullstroke fit`: a drive file from the measurements that a person has.
+
+use crate::output::{Failure, Output, write_whole};
+use crate::outputs::{self, Kind, Target};
+use clap::Args;
+use fullstroke_calibrate::depths::{
+    DepthFit, Sheet, fit_by_depth, read_rows, read_sheet, read_smart,
+};
+use fullstroke_measure::{number, table};
+use fullstroke_stack::drives;
+use std::path::PathBuf;
+
+/// Write a drive file from measurements of your own disk: response times by queue depth, the report
+/// of smartctl, the data sheet, or a log.
+///
+/// The answer has each measured row beside the model, and says of each key whether the measurements
+/// determine the value. Values that they do not determine are those of the drive's class and are
+/// marked as assumed.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Arguments {
+    /// Reports of fio by depth (--output-format=json), or CSV files with the columns rw, bs, iodepth
+    /// and iops. A folder stands for its .json and .csv files. Random reads need depth 1 and one
+    /// more.
+    #[arg(long, value_name = "FILE|FOLDER", num_args = 1..)]
+    fio: Vec<PathBuf>,
+
+    /// The text of `smartctl -x DEVICE`: capacity, speed, sectors, minutes for the whole surface,
+    /// spin-up time.
+    #[arg(long, value_name = "FILE")]
+    smart: Option<PathBuf>,
+
+    /// A TOML file with figures of the data sheet: title, capacity, rpm, outer, inner, seek,
+    /// surfaces, cache, class.
+    #[arg(long, value_name = "FILE.toml")]
+    sheet: Option<PathBuf>,
+
+    /// A log of the disk with latencies (blktrace, fio log, DiskSim), as `validate --fit` takes it.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["fio", "smart", "sheet"])]
+    log: Option<PathBuf>,
+
+    /// With --log: the drive to begin with. Default: the nearest of the library.
+    #[arg(long, value_name = "NAME|FILE", requires = "log")]
+    drive: Option<String>,
+
+    /// The drive file to write. Default: no file, the answer alone.
+    #[arg(short, long, value_name = "FILE.toml")]
+    output: Option<PathBuf>,
+}
+
+const EXAMPLE: &str = "\
+Example:
+  fullstroke fit --fio results/ --smart report.txt -o own.toml
+  fullstroke fit --fio results/ --sheet sheet.toml -o own.toml
+  fullstroke fit --log disk.blktrace --drive toshiba-x300-5tb -o own.toml";
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let target = Target::of("--output", &arguments.output, Kind::Other);
+    let read: Vec<PathBuf> = arguments
+        .fio
+        .iter()
+        .chain(&arguments.smart)
+        .chain(&arguments.sheet)
+        .chain(&arguments.log)
+        .cloned()
+        .collect();
+    if read.is_empty() {
+        return Err(Failure::Input(
+            "found nothing to fit to; expected --fio, --smart, --sheet or --log".to_owned(),
+        ));
+    }
+    outputs::check([target], &read)?;
+    if let Some(log) = &arguments.log {
+        let drive = arguments.drive.as_deref();
+        return crate::validate::fit_log(log, drive, arguments.output.as_deref(), output);
+    }
+    let rows = read_rows(&arguments.fio).map_err(Failure::input)?;
+    let smart = arguments.smart.as_deref().map(read_smart).transpose();
+    let smart = smart.map_err(Failure::input)?;
+    let sheet = arguments.sheet.as_deref().map(read_sheet).transpose();
+    let sheet = sheet
+        .map_err(Failure::input)?
+        .unwrap_or_else(Sheet::default);
+    let fit = fit_by_depth(&sheet, smart.as_ref(), &rows).map_err(Failure::input)?;
+    if let Some(path) = &arguments.output {
+        write_whole(
+            path,
+            &drives::to_toml(&fit.config, &comments(&fit)).map_err(Failure::input)?,
+        )?;
+    }
+    output.show(&fit, text(&fit))
+}
+
+fn comments(fit: &DepthFit) -> Vec<String> {
+    let error = match fit.worst_mean {
+        Some(worst) => format!(
+            "Largest error of a mean response time: {:.1} %, over {} rows.",
+            100.0 * worst,
+            fit.compared.len()
+        ),
+        None => "No response times were given: nothing is fitted to a measurement.".to_owned(),
+    };
+    let fitted = "Written by `fullstroke fit`; [sources] says what is fitted, given or assumed.";
+    vec![fit.config.title.clone(), error, fitted.to_owned()]
+}
+
+fn text(fit: &DepthFit) -> String {
+    let mut parts = vec![fit.config.title.clone()];
+    if !fit.compared.is_empty() {
+        let header = [
+            "", "depth", "mean ms", "model", "error %", "p99 ms", "model", "a second", "model",
+        ];
+        let mut rows = table(header, &[0]);
+        for row in &fit.compared {
+            let error = 100.0 * (row.mean_ms.1 / row.mean_ms.0 - 1.0);
+            rows.add_row([
+                row.rw.clone(),
+                row.depth.to_string(),
+                number(row.mean_ms.0),
+                number(row.mean_ms.1),
+                format!("{error:+.1}"),
+                row.p99_ms.0.map_or_else(|| "-".to_owned(), number),
+                number(row.p99_ms.1),
+                number(row.per_s.0),
+                number(row.per_s.1),
+            ]);
+        }
+        parts.push(rows.trim_fmt());
+    }
+    let mut keys = table(["key", "told by the measurements", "source"], &[0, 1, 2]);
+    for key in &fit.told {
+        let told = if key.told { "yes" } else { "no" };
+        keys.add_row([key.key.clone(), told.to_owned(), key.source.clone()]);
+    }
+    parts.push(keys.trim_fmt());
+    parts.join("\n\n")
+}

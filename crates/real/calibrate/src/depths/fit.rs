@@ -1,0 +1,534 @@
+//! Seek curve, queue and write cache, fitted to response times by depth.
+
+use super::closed::{Times, random};
+use super::sheet::described;
+use super::{DepthsError, Row, Sheet, SmartReport};
+use fullstroke_drive::{DriveConfig, Model, SeekConfig, SeekTable, settled_curve};
+use fullstroke_units::Duration;
+use serde::Serialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Number of simulated requests at one depth. The mean repeats to 2 %, the 99th percentile to 6 %.
+const REQUESTS: usize = 3000;
+/// Size in bytes of the requests that are fitted, if the rows have several sizes.
+const USUAL_BYTES: u64 = 4096;
+/// Standard deviation of a seek over the factor of the root, for random seeks on a drive with zones:
+/// sqrt(1/3 - (8/15)^2) without zones is 0.22.
+const ROOT_DEVIATION: f64 = 0.217;
+/// Mean of the root of the distance of random seeks.
+const ROOT_MEAN: f64 = 8.0 / 15.0;
+/// Distance of the 10th from the 90th percentile over the standard deviation, of a seek and a
+/// rotational latency together.
+const MIDDLE_DEVIATIONS: f64 = 2.6;
+/// Least share of the average seek that a short seek costs.
+const FLOOR_SHARE_MIN: f64 = 0.05;
+/// Share of the 99th percentiles in the distance between two grids of rows.
+const P99_WEIGHT: f64 = 0.3;
+/// Margins in ms of the first round.
+const MARGINS_MS: [f64; 5] = [0.5, 1.3, 2.2, 3.5, 5.0];
+/// Steps in ms of the second round.
+const STEPS_MS: [f64; 3] = [0.5, 0.25, 0.12];
+/// Numbers of commands answered together. Tried only if the 99th percentile at a depth of 4 to 8 is
+/// near the mean, as on no drive that answers each command alone.
+const TOGETHER: [u32; 4] = [6, 8, 11, 16];
+/// Ratio of the 99th percentile to the mean below which answers go out together.
+const TOGETHER_RATIO: f64 = 1.45;
+/// Numbers of segments with written data.
+const WRITE_SEGMENTS: [u32; 11] = [1, 2, 4, 8, 16, 32, 64, 96, 128, 256, 512];
+/// Ratio of the random writes at the deepest to those at depth 1 from which the write cache is off.
+const CACHED_RATIO_MAX: f64 = 1.3;
+
+/// A row beside the model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    /// Kind of request: `randread` or `randwrite`.
+    pub rw: String,
+    /// Number of outstanding requests.
+    pub depth: u32,
+    /// Measured and simulated mean response time in ms.
+    pub mean_ms: (f64, f64),
+    /// Measured and simulated 99th percentile in ms.
+    pub p99_ms: (Option<f64>, f64),
+    /// Measured and simulated requests a second.
+    pub per_s: (f64, f64),
+}
+
+/// A key of the drive file and how the value was found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Told {
+    /// Key in the drive file.
+    pub key: String,
+    /// True if the measurements determine the value.
+    pub told: bool,
+    /// Source, as in the drive file.
+    pub source: String,
+}
+
+/// A drive file from measurements.
+#[derive(Clone, Debug, Serialize)]
+pub struct DepthFit {
+    /// All measured rows that the model can be held against.
+    pub compared: Vec<Compared>,
+    /// Largest relative error of a mean; `None` without rows.
+    pub worst_mean: Option<f64>,
+    /// Keys and their sources.
+    pub told: Vec<Told>,
+    /// The drive.
+    #[serde(skip)]
+    pub config: DriveConfig,
+}
+
+/// Fits a drive to what is given.
+///
+/// # Errors
+/// Names the row or figure that is missing, or the two figures that contradict each other.
+pub fn fit_by_depth(
+    sheet: &Sheet,
+    smart: Option<&SmartReport>,
+    rows: &[Row],
+) -> Result<DepthFit, DepthsError> {
+    let config = described(sheet, smart, rows)?;
+    let reads = grid(rows, "randread")?;
+    let writes = grid(rows, "randwrite")?;
+    let mut fit = Fit::new(config, reads, writes)?;
+    fit.spin_up(smart);
+    fit.seeks()?;
+    fit.queue()?;
+    fit.write_cache()?;
+    fit.finish()
+}
+
+/// Returns the rows of one kind and size, one for each depth, with the fewest jobs.
+fn grid(rows: &[Row], rw: &str) -> Result<BTreeMap<u32, Row>, DepthsError> {
+    let of_kind: Vec<&Row> = rows.iter().filter(|row| row.rw == rw).collect();
+    let Some(first) = of_kind.first().copied() else {
+        return Ok(BTreeMap::new());
+    };
+    let usual = of_kind.iter().any(|row| row.bytes == USUAL_BYTES);
+    let bytes = if usual { USUAL_BYTES } else { first.bytes };
+    let mut grid: BTreeMap<u32, Row> = BTreeMap::new();
+    for row in of_kind.into_iter().filter(|row| row.bytes == bytes) {
+        match grid.get(&row.depth) {
+            Some(kept) if kept.jobs <= row.jobs => {}
+            _ => _ = grid.insert(row.depth, row.clone()),
+        }
+    }
+    let depths: Vec<String> = grid.keys().map(u32::to_string).collect();
+    let wrong = rw == "randread" && (grid.len() < 2 || !grid.contains_key(&1));
+    if wrong {
+        return Err(DepthsError::Grid(format!(
+            "{rw}, {bytes} bytes: found depth {} ({}); expected depth 1 and at least one more, as in 1, 4, 16, 32",
+            depths.join(", "),
+            first.source
+        )));
+    }
+    // Beyond the depth of the drive, requests wait in the host.
+    grid.retain(|&depth, _| depth <= 32);
+    Ok(grid)
+}
+
+struct Fit {
+    config: DriveConfig,
+    reads: BTreeMap<u32, Row>,
+    writes: BTreeMap<u32, Row>,
+    told: Vec<Told>,
+}
+
+impl Fit {
+    fn new(
+        config: DriveConfig,
+        reads: BTreeMap<u32, Row>,
+        writes: BTreeMap<u32, Row>,
+    ) -> Result<Fit, DepthsError> {
+        Model::new(config.clone()).map_err(DepthsError::Model)?;
+        Ok(Fit {
+            config,
+            reads,
+            writes,
+            told: Vec::new(),
+        })
+    }
+
+    /// Notes the source of a key, in the drive file and in the answer.
+    fn note(&mut self, key: &str, told: bool, source: String) {
+        self.config.sources.insert(key.to_owned(), source.clone());
+        self.told.push(Told {
+            key: key.to_owned(),
+            told,
+            source,
+        });
+    }
+
+    fn model(&self, config: &DriveConfig) -> Result<Model, DepthsError> {
+        Model::new(config.clone()).map_err(DepthsError::Model)
+    }
+
+    fn first(&self) -> Option<&Row> {
+        self.reads.get(&1)
+    }
+
+    /// Takes the time to spin up from the report.
+    fn spin_up(&mut self, smart: Option<&SmartReport>) {
+        let Some((smart, ms)) = smart.and_then(|smart| Some((smart, smart.spin_up_ms?))) else {
+            return;
+        };
+        let (mut power, source) = fullstroke_drive::PowerConfig::assumed_for(&self.config);
+        if let Some(joules) = power.spin_up_j {
+            power.spin_up_j = Some(joules * ms / power.spin_up_ms);
+        }
+        power.spin_up_ms = ms;
+        self.config.power = Some(power);
+        let source = format!("spin_up_ms: {ms}, attribute 3 of {}. {source}", smart.file);
+        self.note("power", false, source);
+    }
+
+    /// Fits the seek curve to mean and spread at depth 1.
+    fn seeks(&mut self) -> Result<(), DepthsError> {
+        let Some(row) = self.first().cloned() else {
+            let source = self.config.sources.get("seek").cloned().unwrap_or_default();
+            self.note("seek", false, source);
+            return Ok(());
+        };
+        let turn_ms = 60_000.0 / self.config.rpm;
+        let average = row.mean_ms - turn_ms / 2.0 - self.config.command_overhead_ms;
+        if average < 0.5 {
+            return Err(DepthsError::Grid(format!(
+                "randread at depth 1: a mean of {:.2} ms leaves no time to seek beside half a revolution of {:.2} ms; \
+                 expected times of a whole disk without its cache ({})",
+                row.mean_ms,
+                turn_ms / 2.0,
+                row.source
+            )));
+        }
+        let deviation = match (row.middle_ms, row.deviation_ms) {
+            (Some((low, high)), _) => Some((high - low) / MIDDLE_DEVIATIONS),
+            (None, deviation) => deviation,
+        };
+        let seek_deviation =
+            deviation.map(|ms| (ms * ms - turn_ms * turn_ms / 12.0).max(0.25).sqrt());
+        let most = (1.0 - FLOOR_SHARE_MIN) * average / ROOT_MEAN;
+        // Without a spread, a short seek costs a fifth of the average, as on measured disks.
+        let root = seek_deviation
+            .map_or(0.8 * average / ROOT_MEAN, |ms| ms / ROOT_DEVIATION)
+            .min(most);
+        let mut floor = average - root * ROOT_MEAN;
+        for _ in 0..3 {
+            self.config.seek = self.curve(floor, root)?;
+            let found = self.times(&self.config, false, 1)?;
+            floor = (floor + row.mean_ms - found.mean_ms).max(0.0);
+        }
+        let spread = if seek_deviation.is_some() {
+            "mean and spread"
+        } else {
+            "mean alone; the shape as on measured disks (assumed)"
+        };
+        let source = format!(
+            "fitted: {spread} of random reads at depth 1, {}; {floor:.2} ms + {root:.1} ms x sqrt(share of the tracks). \
+             assumed: one track in 0.6 of the skew between neighbours",
+            row.source
+        );
+        self.note("seek", true, source);
+        Ok(())
+    }
+
+    fn curve(&self, floor: f64, root: f64) -> Result<SeekConfig, DepthsError> {
+        let cylinders = self
+            .config
+            .zones
+            .last()
+            .map_or(2, |zone| zone.last_cylinder + 1);
+        let table = SeekTable::new(&self.config.seek, cylinders).map_err(DepthsError::Model)?;
+        let neighbour = table.time(1).as_millis_f64();
+        Ok(settled_curve(neighbour, floor, root, cylinders))
+    }
+
+    fn times(&self, config: &DriveConfig, write: bool, depth: u32) -> Result<Times, DepthsError> {
+        let rows = if write { &self.writes } else { &self.reads };
+        let bytes = rows.values().next().map_or(USUAL_BYTES, |row| row.bytes);
+        Ok(random(&self.model(config)?, write, bytes, depth, REQUESTS))
+    }
+
+    /// Returns the squared relative distance of the reads from depth 2 on.
+    fn distance(&self, config: &DriveConfig) -> Result<f64, DepthsError> {
+        let mut sum = 0.0;
+        for row in self.reads.values().filter(|row| row.depth > 1) {
+            let found = self.times(config, false, row.depth)?;
+            sum += (found.mean_ms / row.mean_ms).ln().powi(2);
+            if let Some(p99) = row.p99_ms {
+                sum += P99_WEIGHT * (found.p99_ms / p99).ln().powi(2);
+            }
+        }
+        Ok(sum)
+    }
+
+    fn with(&self, look_ahead: u32, margin_ms: f64, together: u32) -> DriveConfig {
+        let mut config = self.config.clone();
+        let queue = &mut config.queue;
+        queue.discipline = "firmware".into();
+        queue.keys.clear();
+        queue.keys.insert("look_ahead".into(), json!(look_ahead));
+        queue.keys.insert("margin_ms".into(), json!(margin_ms));
+        queue.answer_together = together;
+        // A drive that fixes no command ahead decides late enough for the host's next command.
+        queue.decide_ms = if look_ahead == 0 { 0.1 } else { 0.0 };
+        config
+    }
+
+    /// Fits look-ahead, margin, and the number of commands answered together.
+    fn queue(&mut self) -> Result<(), DepthsError> {
+        if self.reads.len() < 2 {
+            let source = format!(
+                "{} (no response times by depth were given)",
+                self.config.sources["queue"]
+            );
+            self.note("queue", false, source);
+            return Ok(());
+        }
+        self.age_limit();
+        let mut best = (f64::INFINITY, (1, 2.0, 0));
+        for choice in self.choices() {
+            let (look_ahead, margin_ms, together) = choice;
+            let distance = self.distance(&self.with(look_ahead, margin_ms, together))?;
+            if distance < best.0 {
+                best = (distance, choice);
+            }
+        }
+        for step in STEPS_MS {
+            for sign in [1.0, -1.0] {
+                let (look_ahead, margin_ms, together) = best.1;
+                let tried = (look_ahead, (margin_ms + sign * step).max(0.0), together);
+                let distance = self.distance(&self.with(tried.0, tried.1, tried.2))?;
+                if distance < best.0 {
+                    best = (distance, tried);
+                    break;
+                }
+            }
+        }
+        let (look_ahead, margin_ms, together) = best.1;
+        self.config = self.with(look_ahead, (margin_ms * 100.0).round() / 100.0, together);
+        let depths: Vec<String> = self.reads.keys().map(u32::to_string).collect();
+        let source = format!(
+            "fitted: look_ahead, margin_ms, decide_ms, answer_together, to random reads at depths {}; age_limit: {}. \
+             assumed: depth, flush",
+            depths.join(", "),
+            if self.longest().is_some() {
+                "near the longest wait that was measured"
+            } else {
+                "not told, as drives of the class"
+            }
+        );
+        self.note("queue", true, source);
+        Ok(())
+    }
+
+    fn choices(&self) -> Vec<(u32, f64, u32)> {
+        let mut choices = Vec::new();
+        for look_ahead in 0..3 {
+            choices.extend(MARGINS_MS.map(|margin| (look_ahead, margin, 0)));
+        }
+        let narrow = |row: &Row| {
+            (4..=8).contains(&row.depth)
+                && row
+                    .p99_ms
+                    .is_some_and(|p99| p99 < TOGETHER_RATIO * row.mean_ms)
+        };
+        if self.reads.values().any(narrow) {
+            for together in TOGETHER {
+                choices.extend([0.5, 1.3, 2.2].map(|margin| (1, margin, together)));
+            }
+        }
+        choices
+    }
+
+    /// Longest response time from depth 8 on, in ms.
+    fn longest(&self) -> Option<f64> {
+        let deep = self.reads.values().filter(|row| row.depth >= 8);
+        deep.filter_map(|row| row.longest_ms)
+            .reduce(f64::max)
+            .filter(|&ms| ms < 30_000.0)
+    }
+
+    fn age_limit(&mut self) {
+        if let Some(longest) = self.longest() {
+            let rounded = (longest / 100.0).ceil() as u64 * 100;
+            self.config.queue.age_limit = Some(Duration::from_millis(rounded));
+        }
+    }
+
+    /// Fits the number of write segments to the random writes a second.
+    fn write_cache(&mut self) -> Result<(), DepthsError> {
+        let (Some(first), Some(last)) = (
+            self.writes.values().next().cloned(),
+            self.writes.values().next_back().cloned(),
+        ) else {
+            let source = format!(
+                "{} (no random writes were given)",
+                self.config.sources["buffer"]
+            );
+            self.note("buffer", false, source);
+            return Ok(());
+        };
+        if last.per_s > first.per_s * CACHED_RATIO_MAX {
+            if let Some(buffer) = &mut self.config.buffer {
+                buffer.write_back = false;
+            }
+            self.note(
+                "buffer",
+                true,
+                format!(
+                    "fitted: the write cache is off, because random writes grow from {:.0} to {:.0} a second with depth",
+                    first.per_s, last.per_s
+                ),
+            );
+            return Ok(());
+        }
+        let wanted =
+            self.writes.values().map(|row| row.per_s).sum::<f64>() / self.writes.len() as f64;
+        let mut best = (f64::INFINITY, self.config.clone(), 0.0);
+        for segments in WRITE_SEGMENTS {
+            let config = self.cached(segments);
+            let found = self.times(&config, true, 1)?.per_s;
+            let distance = (found / wanted).ln().abs();
+            if distance < best.0 {
+                best = (distance, config, found);
+            }
+        }
+        self.config = best.1;
+        let mut source = format!(
+            "fitted: write_segments and destage, to {wanted:.0} random writes a second at depths {} to {}. assumed: \
+             size and all other rules, as drives of the class",
+            first.depth, last.depth
+        );
+        if best.2 > wanted * 1.1 {
+            // Each write costs more than the arm's way: the model has one key for such a time.
+            self.config.write_settle_ms += 1000.0 / wanted - 1000.0 / best.2;
+            source += "; the rest in write_settle_ms";
+            let writes = format!("fitted: {wanted:.0} random writes a second");
+            self.note("write_settle_ms", true, writes);
+        }
+        self.note("buffer", true, source);
+        Ok(())
+    }
+
+    fn cached(&self, segments: u32) -> DriveConfig {
+        let mut config = self.config.clone();
+        let margin = config.queue.keys.get("margin_ms").cloned();
+        if let Some(buffer) = &mut config.buffer {
+            buffer.write_segments = segments.min(buffer.segments);
+            buffer.write_back = true;
+            if let Some(margin) = margin {
+                buffer.destage_discipline = Some("firmware".into());
+                buffer.destage.insert("margin_ms".into(), margin);
+            }
+        }
+        config
+    }
+
+    fn finish(self) -> Result<DepthFit, DepthsError> {
+        let mut compared = Vec::new();
+        for (rows, write) in [(&self.reads, false), (&self.writes, true)] {
+            for row in rows.values() {
+                let found = self.times(&self.config, write, row.depth)?;
+                compared.push(Compared {
+                    rw: row.rw.clone(),
+                    depth: row.depth,
+                    mean_ms: (row.mean_ms, found.mean_ms),
+                    p99_ms: (row.p99_ms, found.p99_ms),
+                    per_s: (row.per_s, found.per_s),
+                });
+            }
+        }
+        let error = |row: &Compared| (row.mean_ms.1 / row.mean_ms.0 - 1.0).abs();
+        let worst_mean = compared.iter().map(error).reduce(f64::max);
+        let mut told = self.told;
+        for key in ["rpm", "capacity_sectors", "zones", "order", "electronics"] {
+            if let Some(source) = self.config.sources.get(key) {
+                told.push(Told {
+                    key: key.to_owned(),
+                    told: false,
+                    source: source.clone(),
+                });
+            }
+        }
+        Ok(DepthFit {
+            compared,
+            worst_mean,
+            told,
+            config: self.config,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(rw: &str, depth: u32, mean_ms: f64) -> Row {
+        Row {
+            source: format!("t.csv, line {depth}"),
+            rw: rw.to_owned(),
+            bytes: 4096,
+            depth,
+            jobs: 1,
+            per_s: f64::from(depth) * 1000.0 / mean_ms,
+            mean_ms,
+            deviation_ms: None,
+            middle_ms: None,
+            p99_ms: None,
+            longest_ms: None,
+        }
+    }
+
+    fn sheet() -> Sheet {
+        Sheet {
+            capacity: Some("2T".into()),
+            rpm: Some(7200.0),
+            outer: Some(210.0),
+            ..Sheet::default()
+        }
+    }
+
+    #[test]
+    fn means_by_depth_are_met() {
+        // ST2000DM006, lumir-sliva/ublk-disksim, docs/VALIDATION.md.
+        let reads = [
+            (1, 17.36),
+            (2, 31.0),
+            (4, 56.2),
+            (8, 101.8),
+            (16, 185.4),
+            (32, 341.9),
+        ];
+        let mut rows = reads
+            .map(|(depth, mean)| row("randread", depth, mean))
+            .to_vec();
+        rows.push(row("randwrite", 1, 8.06));
+        let fit = fit_by_depth(&sheet(), None, &rows).unwrap();
+        for compared in &fit.compared {
+            let (measured, found) = compared.mean_ms;
+            assert!((found / measured - 1.0).abs() < 0.1, "{compared:?}");
+        }
+        assert!(fit.config.sources["queue"].starts_with("fitted"));
+        assert!(!fit.config.sources["order"].starts_with("fitted"));
+        Model::new(fit.config).unwrap();
+    }
+
+    #[test]
+    fn a_grid_of_one_depth_is_refused() {
+        let error = fit_by_depth(&sheet(), None, &[row("randread", 4, 50.0)])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("found depth 4") && error.contains("line 4"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn times_of_a_cache_are_refused() {
+        let rows = [row("randread", 1, 0.2), row("randread", 4, 0.8)];
+        let error = fit_by_depth(&sheet(), None, &rows).unwrap_err().to_string();
+        assert!(error.contains("half a revolution"), "{error}");
+    }
+}
