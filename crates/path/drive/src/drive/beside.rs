@@ -291,7 +291,9 @@ impl Drive {
             return None;
         }
         // The heads already read towards the choice: a command of its own would lose a revolution.
+        // Without an age limit, a stream that always goes on would starve all other commands.
         if via.is_none()
+            && self.queue.has_age_limit()
             && let Some(service) = self.join_read_ahead(waiting.slot, extent, now)
         {
             self.hold_for_stream(true);

@@ -67,6 +67,11 @@ impl CommandQueue {
         self.len() == 0
     }
 
+    /// True if no request waits for longer than a limit and the older requests.
+    pub fn has_age_limit(&self) -> bool {
+        self.age_limit.is_some()
+    }
+
     /// True if the oldest request has waited longer than the age limit by `now`.
     pub fn is_overdue(&self, now: Time) -> bool {
         self.overdue(now).is_some()
