@@ -226,7 +226,7 @@ impl Tried {
 
 impl Elevator for Tried {
     /// Allows every merge unless `may_join(kept, other, how)` returns False.
-    fn may_join(&self, kept: &Queued, other: &Queued, join: Join) -> bool {
+    fn may_join(&self, _: u32, kept: &Queued, other: &Queued, join: Join) -> bool {
         let Some(may_join) = self
             .calls
             .may_join

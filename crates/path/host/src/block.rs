@@ -6,6 +6,8 @@
 //! | `layer.rs` | the layer itself |
 //! | `gate.rs` | submitters that wait for a free request or behind a barrier |
 //! | `flushing.rs` | flushes for which only the submitter waits |
+//! | `tags.rs` | numbers of shared requests |
+//! | `throttling.rs` | fewer asynchronous writes while reads are slow |
 //! | `plug.rs` | holds requests back until neighbours have arrived |
 //! | `neighbours.rs` | waiting requests that a new request could join |
 //! | `originals.rs` | the submitted requests behind the waiting requests |
@@ -18,10 +20,14 @@ mod neighbours;
 mod originals;
 mod plug;
 mod request;
+mod tags;
 #[cfg(test)]
 mod tests;
+mod throttling;
 
 pub use flushing::Flushing;
+pub use gate::Tags;
 pub use layer::{BlockLayer, Settings};
+pub use originals::HostTime;
 pub use plug::Plugging;
 pub use request::{Join, Queued, Requests};

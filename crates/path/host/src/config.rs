@@ -1,8 +1,8 @@
 //! The keys of the host, and the layers of a configuration.
 
-use crate::block::{BlockLayer, Flushing, Plugging, Settings};
+use crate::block::{BlockLayer, Flushing, HostTime, Plugging, Settings, Tags};
 use crate::elevator::{Maker, REGISTRY, Site, Trial};
-use crate::{Clock, DispatchQueue, PagedDevice, PushedBlocks, PushedKeys};
+use crate::{Clock, DispatchQueue, Generation, PagedDevice, PushedBlocks, PushedKeys};
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Node, Stripes};
 use fullstroke_memory::{Cache, MemoryKeys, Queue};
@@ -21,11 +21,33 @@ pub struct HostKeys {
     /// Largest number of requests in flight at the volume. Default 32 with an elevator; no limit
     /// without an elevator.
     pub queue_depth: Option<u32>,
-    /// The I/O scheduler. Merges and orders waiting requests. Default: no scheduler.
+    /// The kernel that the host resembles: its elevator, requests, flushes, ticks, write-back
+    /// throttling, own time, read-ahead and write-back. Other keys override single values. Default
+    /// "linux-6.x". Without this key the elevator is chosen by `elevator` alone. "ideal" is no kernel:
+    /// the host takes no time, and flushes are those of the elevator's kernel.
+    pub like: Option<Generation>,
+    /// The I/O scheduler. Merges and orders waiting requests. Default: with `like`, the default of
+    /// that kernel for a disk (mq-deadline, cfq); otherwise no scheduler.
     pub elevator: Option<String>,
-    /// Largest number of requests, waiting and in flight, for each direction. Submitters of further
-    /// requests wait. Default 128.
+    /// Largest number of requests, waiting and in flight. Submitters of further requests wait.
+    /// Default 256 for reads and writes together (as behind a SAS adapter; 64 behind AHCI). With
+    /// `elevator = "none"` the `queue_depth`, at most. With `tags = "per-direction"` 128 for each
+    /// direction.
     pub nr_requests: Option<u32>,
+    /// True to share the requests among reads and writes: a process without a request blocks in its
+    /// submission. False for requests of each direction, as in Linux 2.6. Default: that of `like`;
+    /// true with "linux-6.x".
+    pub shared_requests: Option<bool>,
+    /// Longest time of the fastest read of a window in µs; above this time, asynchronous writes are
+    /// throttled. 0 = no throttling. Default 75000 as in Linux 6 for disks; 0 with bfq and with other
+    /// kernels.
+    pub wbt_lat_usec: Option<u64>,
+    /// Time of the host from the submission of a request to its arrival at the elevator. Default
+    /// 13us with an elevator, as measured with Linux 6.18 on an AMD EPYC; 0s without an elevator.
+    pub submission_time: Option<Duration>,
+    /// Time of the host from the completion of the device until the submitter runs again. Default
+    /// 82us with an elevator, as measured with Linux 6.18 on an AMD EPYC; 0s without an elevator.
+    pub completion_time: Option<Duration>,
     /// Longest request in KiB. Merges stop at this length, and longer requests are split. Default
     /// 512.
     pub max_sectors_kb: Option<u32>,
@@ -38,10 +60,13 @@ pub struct HostKeys {
     pub unplug_delay: Option<Duration>,
     /// Ticks a second of the kernel's clock: 100, 250, 300 or 1000. Timers go off at a tick.
     /// Expiries are a whole number of ticks, at least one. The think times of processes are
-    /// measured in ticks. Default: an exact clock. bfq and kyber do not count in ticks.
+    /// measured in ticks. Default 250; exact with `like = "ideal"`. bfq and kyber do not take this
+    /// key: their timers are exact, and what bfq counts in ticks has 250.
     pub hz: Option<u32>,
-    /// Effect of a flush on other requests. The default is that of the elevator's kernel: drain
-    /// with noop, v-r, deadline, anticipatory and cfq, sequence with the others.
+    /// Effect of a flush on other requests. Default: sequence, as in Linux 6. With `like =
+    /// "linux-2.6.23"` the default is drain. With `like = "ideal"` the default is that of the
+    /// elevator's kernel: drain with noop, v-r, deadline, anticipatory and cfq, sequence with the
+    /// others.
     pub flush: Option<Flushing>,
     /// True if the device itself serves forced writes (FUA: on the medium at completion). If false,
     /// a flush follows each such write, as in Linux with SATA drives by default. Default true.
@@ -141,8 +166,14 @@ impl HostConfig {
 
     fn read_level(table: &Keys) -> Result<HostConfig, ConfigError> {
         let own = known_keys(&schema_of::<HostKeys>());
-        let elevator = match table.get("elevator") {
-            Some(Value::String(name)) => Some(find("elevator", REGISTRY, "elevator", name)?),
+        let elevator = match (table.get("elevator"), table.get("like")) {
+            (Some(Value::String(name)), _) => Some(find("elevator", REGISTRY, "elevator", name)?),
+            (None, Some(like)) => {
+                let like = Keys::from_iter([("like".to_owned(), like.clone())]);
+                let name = read::<HostKeys>(&like)?.like.and_then(Generation::elevator);
+                name.map(|name| find("elevator", REGISTRY, "elevator", name))
+                    .transpose()?
+            }
             _ => None,
         };
         let tunables = elevator
@@ -154,10 +185,18 @@ impl HostConfig {
             .into_iter()
             .partition(|(key, _)| own.contains(key));
         let config = HostConfig {
-            keys: read(&keys)?,
+            keys: HostKeys {
+                elevator: elevator.map(|entry| entry.name.to_owned()),
+                ..read(&keys)?
+            },
             tunables,
             ..HostConfig::default()
         };
+        let mut config = config;
+        let generation = config.generation();
+        if let Some(files) = &mut config.keys.files {
+            generation.complete_files(files);
+        }
         config.check(elevator)?;
         // Builds both caches once to find errors in their keys. The capacity does not matter here.
         config.cache()?;
@@ -187,8 +226,23 @@ impl HostConfig {
                 // Pages of 4 KiB.
                 .map_or(default.request_pages, |kib| u64::from(kib / 4).max(1)),
         };
-        let cache = MemoryKeys::read(table).and_then(|keys| Cache::new(&keys, queue));
+        let cache = self
+            .memory_keys(table)
+            .and_then(|keys| Cache::new(&keys, queue));
         cache.map(Some).map_err(|error| error.below("memory"))
+    }
+
+    /// Returns the keys of the page cache, with the policies of the generation where the table names
+    /// none.
+    fn memory_keys(&self, table: &Keys) -> Result<MemoryKeys, ConfigError> {
+        let [read_ahead, write_back] = self.generation().memory();
+        let keys = MemoryKeys::read(table)?;
+        Ok(keys.or_else(read_ahead, write_back))
+    }
+
+    /// Returns the generation of the host.
+    fn generation(&self) -> Generation {
+        self.keys.like.unwrap_or_default()
     }
 
     /// True if the host has an elevator.
@@ -280,7 +334,7 @@ impl HostConfig {
         let Some(table) = &self.keys.memory else {
             return Ok(Bytes(0));
         };
-        MemoryKeys::read(table)
+        self.memory_keys(table)
             .map(|keys| keys.size)
             .map_err(|error| error.below("memory"))
     }
@@ -332,7 +386,7 @@ impl HostConfig {
         let site = Site {
             capacity: Sectors(u64::MAX),
             drive: true,
-            ..self.site()?
+            ..self.site(entry.name)?
         };
         let anticipates = (entry.build.build)(&self.tunables, &site)?.anticipates();
         if self.keys.per_member_anticipation == Some(true) && !anticipates {
@@ -354,8 +408,15 @@ impl HostConfig {
             .flatten()
             .find(|(key, value)| {
                 !value.is_null()
-                    && !["queue_depth", "members", "memory", "pushed", "files"]
-                        .contains(&key.as_str())
+                    && ![
+                        "queue_depth",
+                        "members",
+                        "memory",
+                        "pushed",
+                        "files",
+                        "like",
+                    ]
+                    .contains(&key.as_str())
             });
         match without_effect {
             None => Ok(()),
@@ -417,14 +478,14 @@ impl HostConfig {
         let site = Site {
             capacity: below.capacity,
             drive: below.drive,
-            ..self.site()?
+            ..self.site(name)?
         };
         let entry = find("elevator", REGISTRY, "elevator", name)?;
         let elevator = match &self.trial {
             Some(trial) => trial.build(&site)?,
             None => (entry.build.build)(&self.tunables, &site)?,
         };
-        let settings = self.settings(&site, self.flush(entry));
+        let settings = self.settings(&site, entry);
         let tracks = below.tracks.filter(|_| self.aligns_to_tracks());
         Ok(Some(Box::new(
             BlockLayer::new(elevator, &settings, below.stripes).aligned_to(tracks),
@@ -433,21 +494,62 @@ impl HostConfig {
 
     /// Returns the effect of a flush on other requests under this elevator.
     fn flush(&self, elevator: &Entry<Maker>) -> Flushing {
-        self.keys.flush.unwrap_or(elevator.build.flush)
+        let usual = self.generation().flush(elevator.build.flush);
+        self.keys.flush.unwrap_or(usual)
     }
 
-    fn site(&self) -> Result<Site, ConfigError> {
+    /// True if reads and writes share the requests.
+    fn shares_requests(&self) -> bool {
+        let usual = self.generation().shares_requests();
+        self.keys.shared_requests.unwrap_or(usual)
+    }
+
+    fn site(&self, elevator: &str) -> Result<Site, ConfigError> {
+        let queue_depth = self.keys.queue_depth.unwrap_or(32);
+        let usual = if self.shares_requests() {
+            Generation::Linux6.requests()
+        } else {
+            Generation::Linux2_6_23.requests()
+        };
+        let mut nr_requests = self.keys.nr_requests.unwrap_or(usual);
+        if elevator == "none" {
+            // Without an elevator a request is a command of the device (`blk_mq_get_tag` takes a
+            // driver tag).
+            nr_requests = nr_requests.min(queue_depth);
+        }
+        let usual = self.generation().hz().filter(|_| has_ticks(elevator));
         Ok(Site {
-            queue_depth: self.keys.queue_depth.unwrap_or(32),
-            // `BLKDEV_MAX_RQ` of `include/linux/blkdev.h`.
-            nr_requests: self.keys.nr_requests.unwrap_or(128),
+            queue_depth,
+            nr_requests,
             capacity: Sectors::ZERO,
             drive: false,
-            clock: Clock::new(self.keys.hz)?,
+            clock: Clock::new(self.keys.hz.or(usual))?,
         })
     }
 
-    fn settings(&self, site: &Site, flush: Flushing) -> Settings {
+    /// Returns the target of write-back throttling. bfq switches the throttling off
+    /// (`wbt_disable_default` in `bfq_init_queue` of `block/bfq-iosched.c`).
+    fn read_target(&self, elevator: &str) -> Option<Duration> {
+        let usual = self.generation().read_target();
+        match self.keys.wbt_lat_usec {
+            Some(0) => None,
+            Some(time) => Some(Duration::from_micros(time)),
+            None => usual.filter(|_| elevator != "bfq"),
+        }
+    }
+
+    fn time(&self) -> HostTime {
+        let HostTime {
+            submission,
+            completion,
+        } = self.generation().time();
+        HostTime {
+            submission: self.keys.submission_time.unwrap_or(submission),
+            completion: self.keys.completion_time.unwrap_or(completion),
+        }
+    }
+
+    fn settings(&self, site: &Site, elevator: &Entry<Maker>) -> Settings {
         let Site {
             queue_depth,
             nr_requests,
@@ -459,9 +561,14 @@ impl HostConfig {
         // Defaults of the kernels: 4 requests and 3 ms in `blk_queue_make_request` of
         // `block/ll_rw_blk.c`, Linux 2.6.24; `BLK_MAX_REQUEST_COUNT` of today.
         let usual_threshold = if plug == Plugging::Queue { 4 } else { 32 };
+        let tags = if self.shares_requests() {
+            Tags::Shared(nr_requests)
+        } else {
+            Tags::PerDirection(nr_requests)
+        };
         Settings {
             queue_depth,
-            nr_requests,
+            tags,
             // `BLK_DEF_MAX_SECTORS` of `include/linux/blkdev.h` in 2.6.24: 1024 sectors of 512
             // bytes.
             sectors_max: Sectors(u64::from(self.keys.max_sectors_kb.unwrap_or(512)) * 2),
@@ -472,10 +579,17 @@ impl HostConfig {
             capacity,
             stripe_aware_merging: self.keys.stripe_aware_merging.unwrap_or(false),
             per_member_anticipation: self.keys.per_member_anticipation.unwrap_or(false),
-            flush,
+            flush: self.flush(elevator),
             fua: self.keys.fua.unwrap_or(true),
+            read_target: self.read_target(elevator.name),
+            time: self.time(),
         }
     }
+}
+
+/// True if an elevator counts in ticks. The kernels of bfq and kyber read a clock of nanoseconds.
+fn has_ticks(elevator: &str) -> bool {
+    !matches!(elevator, "bfq" | "kyber")
 }
 
 #[cfg(test)]
@@ -561,7 +675,6 @@ mod tests {
             (json!({ "flush": "sequence" }), "flush"),
             (json!({ "queue_depth": 4, "fua": false }), "fua"),
             (json!({ "elevator": "kyber", "flush": "barrier" }), "flush"),
-            (json!({ "elevator": "cfq", "fua": false }), "fua"),
             (
                 json!({ "elevator": "kyber", "flush": "drain", "fua": false }),
                 "fua",
@@ -595,26 +708,32 @@ mod tests {
         let flush = |table: Value| {
             let config = config(table).unwrap();
             let entry = find("", REGISTRY, "", config.keys.elevator.as_deref().unwrap()).unwrap();
-            config
-                .settings(&config.site().unwrap(), config.flush(entry))
-                .flush
+            let site = config.site(entry.name).unwrap();
+            config.settings(&site, entry).flush
         };
+        for name in REGISTRY.iter().map(|entry| entry.name) {
+            assert_eq!(flush(json!({ "elevator": name })), Flushing::Sequence);
+            assert_eq!(
+                flush(json!({ "like": "linux-2.6.23", "elevator": name })),
+                Flushing::Drain
+            );
+        }
         for name in ["noop", "v-r", "deadline", "anticipatory", "cfq"] {
             assert_eq!(
-                flush(json!({ "elevator": name })),
+                flush(json!({ "like": "ideal", "elevator": name })),
                 Flushing::Drain,
                 "{name}"
             );
         }
         for name in ["none", "mq-deadline", "bfq", "kyber", "fifo", "satf"] {
             assert_eq!(
-                flush(json!({ "elevator": name })),
+                flush(json!({ "like": "ideal", "elevator": name })),
                 Flushing::Sequence,
                 "{name}"
             );
         }
         assert_eq!(
-            flush(json!({ "elevator": "noop", "flush": "sequence" })),
+            flush(json!({ "like": "ideal", "elevator": "noop", "flush": "sequence" })),
             Flushing::Sequence
         );
         assert_eq!(
@@ -635,6 +754,55 @@ mod tests {
             .unwrap()
             .replace("\\n", " ");
         assert!(schema.contains(&sentence), "{sentence}: {schema}");
+    }
+
+    fn set(table: Value) -> Settings {
+        let config = config(table).unwrap();
+        let name = config.keys.elevator.clone().unwrap();
+        let entry = find("", REGISTRY, "", &name).unwrap();
+        config.settings(&config.site(&name).unwrap(), entry)
+    }
+
+    #[test]
+    fn a_generation_sets_everything_and_a_key_overrides_one_value() {
+        let today = set(json!({ "elevator": "mq-deadline" }));
+        assert_eq!(today, set(json!({ "like": "linux-6.x" })));
+        assert_eq!(today.tags, Tags::Shared(256));
+        assert_eq!(today.read_target, Some(Duration::from_millis(75)));
+        assert_eq!(today.clock, Clock::new(Some(250)).unwrap());
+        let old = set(json!({ "like": "linux-2.6.23", "max_sectors_kb": 64 }));
+        assert_eq!(old.tags, Tags::PerDirection(128));
+        assert_eq!((old.read_target, old.flush), (None, Flushing::Drain));
+        assert_eq!(old.sectors_max, Sectors(128));
+        let ideal = set(json!({ "like": "ideal", "elevator": "noop" }));
+        assert_eq!(ideal.time, HostTime::default());
+        assert_eq!(ideal.clock, Clock::EXACT);
+        assert!(!config(json!({ "like": "ideal" })).unwrap().has_elevator());
+        let mixed = set(json!({ "like": "ideal", "elevator": "noop", "wbt_lat_usec": 2000 }));
+        assert_eq!(mixed.read_target, Some(Duration::from_millis(2)));
+    }
+
+    #[test]
+    fn what_does_not_suit_the_generation_is_refused_at_its_key() {
+        for (table, key) in [
+            (json!({ "like": "linux-7.x" }), "like"),
+            (json!({ "completion_time": "1us" }), "completion_time"),
+            (
+                json!({ "like": "linux-2.6.23", "elevator": "cfq", "fua": false }),
+                "fua",
+            ),
+        ] {
+            assert_eq!(refused(table.clone()).key, key, "{table}");
+        }
+    }
+
+    #[test]
+    fn bfq_is_not_throttled_and_none_has_the_requests_of_the_device() {
+        assert_eq!(set(json!({ "elevator": "bfq" })).read_target, None);
+        let throttled = set(json!({ "elevator": "bfq", "wbt_lat_usec": 75000 }));
+        assert_eq!(throttled.read_target, Some(Duration::from_millis(75)));
+        let none = set(json!({ "elevator": "none", "queue_depth": 8 }));
+        assert_eq!(none.tags, Tags::Shared(8));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //!
 //! | file | content |
 //! |---|---|
+//! | `none.rs` | no elevator, as in Linux 6 |
 //! | `noop.rs` | in order of arrival, with merges |
 //! | `none.rs` | no scheduler, as in Linux 6: in order of arrival, with merges |
 //! | `fifo.rs` | in order of arrival, without merges |
@@ -94,11 +95,17 @@ use serde::Deserialize;
 ///   queue is not plugged. Calls repeat until the elevator declines or no request is left. Calls
 ///   follow each add, join and completion, and happen at `next_wake`.
 pub trait Elevator: Send {
-    /// True if `other` may become part of `kept`. The layer has checked three conditions already.
+    /// True if `other` may become part of `kept`, the request in `slot`. The layer has checked three conditions already.
     /// The two are neighbours of one operation, class and level. Neither forces unit access.
     /// Together they are not too long. If both wait (`Join::Coalesce`), `kept` has the lower
     /// address.
-    fn may_join(&self, _kept: &Queued, _other: &Queued, _join: Join) -> bool {
+    fn may_join(&self, _slot: u32, _kept: &Queued, _other: &Queued, _join: Join) -> bool {
+        true
+    }
+
+    /// True if a submitter that was blocked may join its next request to a waiting one. False if
+    /// requests do not wait in the elevator. Default true.
+    fn joins_blocked(&self) -> bool {
         true
     }
 
@@ -120,6 +127,12 @@ pub trait Elevator: Send {
     /// Notes the merge of two waiting requests into `requests[kept]`, with an unchanged start. The
     /// elevator must forget the other request, still readable as `requests[gone]`.
     fn coalesced(&mut self, now: Time, kept: u32, gone: u32, requests: &Requests);
+
+    /// Returns the number of the layer's shared requests, of `most`, of which `request` may take one
+    /// (`limit_depth` of the kernel's elevators). Default: all.
+    fn depth(&self, _request: &Queued, most: u32) -> u32 {
+        most
+    }
 
     /// Removes and returns the request that goes to the device now. `None` declines, because
     /// waiting for another request is better. An elevator that declines while no request is in
@@ -182,7 +195,7 @@ pub type Trial = fullstroke_contract::Trial<Site, dyn Elevator>;
 pub struct Site {
     /// Largest number of requests in flight.
     pub queue_depth: u32,
-    /// Largest number of requests, waiting and in flight, for each direction.
+    /// Largest number of requests, waiting and in flight: of each direction, or of both.
     pub nr_requests: u32,
     /// Number of addresses of the device, in sectors.
     pub capacity: Sectors,
@@ -226,6 +239,7 @@ macro_rules! elevators {
 // To add an elevator, write its file, and add its `mod` and a line here: its name, its module, and
 // the effect of a flush in its kernel.
 elevators! {
+    "none" => none, Sequence;
     "noop" => noop, Drain;
     "none" => none, Sequence;
     "fifo" => fifo, Sequence;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `clock.rs` | exact time, or the ticks of a kernel |
 //! | `config.rs` | the keys of `[host]`, and the layers of a configuration |
+//! | `generation.rs` | the values that the kernels of one time had in common |
 //! | `direction.rs` | reads from the device, and writes to the device |
 //! | `paged.rs` | a device behind the page cache of programs |
 //! | `pushed.rs` | pushed blocks, below the page cache |
@@ -17,6 +18,7 @@ mod config;
 mod direction;
 mod dispatch;
 pub mod elevator;
+mod generation;
 mod paged;
 mod pushed;
 
@@ -24,5 +26,6 @@ pub use clock::Clock;
 pub use config::{HostConfig, HostKeys, Underneath};
 pub use direction::Direction;
 pub use dispatch::DispatchQueue;
+pub use generation::Generation;
 pub use paged::PagedDevice;
 pub use pushed::{PushedBlocks, PushedKeys};

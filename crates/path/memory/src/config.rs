@@ -73,6 +73,21 @@ impl MemoryKeys {
         Ok(keys)
     }
 
+    /// Returns these keys with other defaults of read-ahead and write-back. A table of keys without
+    /// `policy` keeps today's policy, because its keys are those of that policy.
+    #[must_use]
+    pub fn or_else(self, read_ahead: &str, write_back: &str) -> MemoryKeys {
+        let default = |policy: Option<Policy>, name: &str| match policy {
+            None => Policy::Name(name.to_owned()),
+            Some(policy) => policy,
+        };
+        MemoryKeys {
+            read_ahead: Some(default(self.read_ahead, read_ahead)),
+            write_back: Some(default(self.write_back, write_back)),
+            ..self
+        }
+    }
+
     /// Returns the number of pages of this memory.
     pub fn pages(&self) -> u64 {
         pages_in(self.size)

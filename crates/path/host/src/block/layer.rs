@@ -1,11 +1,12 @@
 //! The block layer as a node of the simulation.
 
 use super::flushing::{Flushes, Flushing};
-use super::gate::{Gate, Piece};
+use super::gate::{Gate, Piece, Submitter, Tags};
 use super::neighbours::{MergeLimits, Neighbours};
-use super::originals::Originals;
+use super::originals::{HostTime, Originals};
 use super::plug::{Plug, Plugging};
 use super::request::{Join, Queued, Requests};
+use super::throttling::WriteBackThrottle;
 use crate::Clock;
 use crate::direction::{ByDirection, Direction};
 use crate::elevator::{Context, Elevator};
@@ -15,6 +16,7 @@ use fullstroke_contract::{
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Id of a flush below. Other ids are slots.
@@ -29,8 +31,8 @@ const PASSED: u64 = 1 << 32;
 pub struct Settings {
     /// Largest number of requests in flight.
     pub queue_depth: u32,
-    /// Largest number of requests, waiting and in flight, for each direction.
-    pub nr_requests: u32,
+    /// The requests, waiting and in flight, and the rule by which submitters wait for them.
+    pub tags: Tags,
     /// Longest request.
     pub sectors_max: Sectors,
     /// How requests are held back.
@@ -51,6 +53,11 @@ pub struct Settings {
     pub flush: Flushing,
     /// True if the device itself serves forced writes (FUA).
     pub fua: bool,
+    /// Longest time of the fastest read, above which asynchronous writes are throttled. `None` =
+    /// never.
+    pub read_target: Option<Duration>,
+    /// Time that the host takes for each request.
+    pub time: HostTime,
 }
 
 /// The layer.
@@ -71,10 +78,15 @@ pub struct BlockLayer {
     queue_depth: u32,
     stripes: Option<Box<dyn Stripes>>,
     gate: Gate,
+    throttle: Option<WriteBackThrottle>,
     flushing: Flushing,
     flushes: Flushes,
     fua: bool,
     plug: Plug,
+    /// Time from a submission to the arrival at the elevator.
+    submission: Duration,
+    /// Submitted requests before their arrival, with the times of the arrivals.
+    arriving: VecDeque<(Time, Request)>,
     originals: Originals,
     requests: Requests,
     neighbours: Neighbours,
@@ -108,12 +120,17 @@ impl BlockLayer {
             },
             queue_depth: settings.queue_depth,
             stripes: stripes.filter(|_| settings.per_member_anticipation),
-            gate: Gate::new(settings.nr_requests),
+            gate: Gate::new(settings.tags),
+            throttle: settings
+                .read_target
+                .map(|target| WriteBackThrottle::new(target, settings.queue_depth)),
             flushing: settings.flush,
             flushes: Flushes::default(),
             fua: settings.fua,
             plug: Plug::new(settings),
-            originals: Originals::default(),
+            submission: settings.time.submission,
+            arriving: VecDeque::new(),
+            originals: Originals::new(settings.time),
             requests: Requests::default(),
             neighbours: Neighbours::default(),
             waiting: 0,
@@ -128,6 +145,32 @@ impl BlockLayer {
     pub fn aligned_to(mut self, tracks: Option<Arc<Boundaries>>) -> BlockLayer {
         self.limits.tracks = tracks;
         self
+    }
+
+    /// Carries out the arrivals that are due by `now`, at their own times, and completes the requests
+    /// whose submitters run again.
+    fn catch_up(&mut self, now: Time, out: &mut Out) {
+        while let Some(&(at, request)) = self.arriving.front().filter(|&&(at, _)| at <= now) {
+            self.arriving.pop_front();
+            self.enter(at, request, out);
+        }
+        self.originals.leave(now, out);
+    }
+
+    fn enter(&mut self, now: Time, request: Request, out: &mut Out) {
+        if request.operation == Operation::Flush && self.flushing == Flushing::Drain {
+            let original = self.originals.open(now, request, 1);
+            self.gate.close(original);
+        } else if matches!(
+            request.operation,
+            Operation::Standby | Operation::Start | Operation::Answer
+        ) {
+            self.pass_by(now, request, out);
+        } else {
+            self.arrive(now, request);
+            // A merge may have freed a request.
+            self.admit_waiting(now);
+        }
     }
 
     /// Splits a request into pieces within the limits, and lets the pieces in.
@@ -173,11 +216,19 @@ impl BlockLayer {
     }
 
     fn let_in(&mut self, now: Time, original: u32, extent: Extent) {
-        let direction =
-            Direction::of_writes(self.originals.request(original).operation != Operation::Read);
-        let piece = self.gate.piece(original, extent);
-        if !self.gate.is_open(direction) || !self.admit(now, piece) {
-            self.gate.wait(direction, piece);
+        let Request {
+            operation, hints, ..
+        } = *self.originals.request(original);
+        let direction = Direction::of_writes(operation != Operation::Read);
+        // Dirty pages are written back by a thread of the kernel.
+        let submitter = if direction == Direction::Write && !hints.synchronous {
+            Submitter::Flusher
+        } else {
+            Submitter::Process(hints.process)
+        };
+        let mut piece = self.gate.piece(original, extent, direction, submitter);
+        if !self.gate.is_open(&piece) || !self.admit(now, &mut piece, true) {
+            self.gate.wait(piece);
             // A waiting submitter needs the requests before its own to be served.
             self.plug.pull();
         }
@@ -189,25 +240,70 @@ impl BlockLayer {
             read: true,
             write: true,
         };
-        while let Some((direction, piece)) = self.gate.first(which) {
-            which[direction] = self.admit(now, piece);
-            if which[direction] {
-                self.gate.pass(direction);
+        while let Some(mut piece) = self.gate.first(which) {
+            which[piece.direction] = self.admit(now, &mut piece, true);
+            if which[piece.direction] {
+                self.gate.pass(piece.direction);
             }
+        }
+        self.admit_blocked(now);
+    }
+
+    /// Wakes as many blocked submitters as requests were given back, in turn. A submitter goes on
+    /// with its submission as long as it finds free requests, and then blocks again behind the
+    /// others. The thread that writes back may wait for its throttle only, and tries each time.
+    fn admit_blocked(&mut self, now: Time) {
+        let mut woken = self.gate.woken();
+        let mut line = 0;
+        for _ in 0..self.gate.blocked() {
+            let flusher = self.gate.is_flusher(line);
+            if woken == 0 && !flusher {
+                line += 1;
+                continue;
+            }
+            let mut entered = false;
+            while let Some(mut piece) = self.gate.next_of(line) {
+                if !self.admit(now, &mut piece, self.elevator.joins_blocked()) {
+                    self.gate.remember(line, piece);
+                    break;
+                }
+                self.gate.pass_of(line);
+                entered = true;
+            }
+            if flusher && !entered {
+                line += 1;
+                continue;
+            }
+            woken = woken.saturating_sub(1);
+            self.gate.ends_turn(line);
         }
     }
 
-    /// Merges a piece into a waiting request, or makes it a request. Returns false if the piece
-    /// must wait.
-    fn admit(&mut self, now: Time, piece: Piece) -> bool {
-        let arrival = self.queued(now, &piece);
-        if Neighbours::concern(&arrival) && self.join(now, &piece, &arrival) {
+    /// Merges a piece into a waiting request, if it `may_join` one, or makes it a request. Returns
+    /// false if the piece must wait.
+    fn admit(&mut self, now: Time, piece: &mut Piece, may_join: bool) -> bool {
+        let arrival = self.queued(now, piece);
+        if may_join && Neighbours::concern(&arrival) && self.join(now, piece, &arrival) {
             return true;
         }
-        if !self.gate.take(arrival.direction()) {
+        // The order is that of `blk_mq_submit_bio`: first the throttle, then a free request.
+        if !self.passes_throttle(now, &arrival) {
             return false;
         }
+        let most = self.gate.most();
+        let depth = match piece.depth {
+            Some(depth) => depth,
+            None if arrival.operation == Operation::Flush => most,
+            None => self.elevator.depth(&arrival, most),
+        };
+        piece.depth = Some(depth);
+        let Some(tag) = self.gate.take(arrival.direction(), depth) else {
+            self.withdraw(&arrival);
+            return false;
+        };
+        let arrival = Queued { tag, ..arrival };
         if arrival.operation == Operation::Flush {
+            self.originals.keep_tag(piece.original, tag);
             self.flushes.wait(self.clock.read(now), piece.original);
             return true;
         }
@@ -227,6 +323,23 @@ impl BlockLayer {
         true
     }
 
+    /// True if write-back throttling lets the request in. The throttle counts asynchronous writes
+    /// and discards, but no direct writes (`wbt_should_throttle`).
+    fn passes_throttle(&mut self, now: Time, arrival: &Queued) -> bool {
+        match &mut self.throttle {
+            Some(throttle) if arrival.is_throttled() => throttle.admits(now),
+            _ => true,
+        }
+    }
+
+    fn withdraw(&mut self, arrival: &Queued) {
+        if let Some(throttle) = &mut self.throttle
+            && arrival.is_throttled()
+        {
+            throttle.withdraw();
+        }
+    }
+
     fn queued(&self, now: Time, piece: &Piece) -> Queued {
         let Request {
             operation, hints, ..
@@ -242,6 +355,7 @@ impl BlockLayer {
             stripe_queue: hints.stripe_queue,
             queued: self.clock.read(now),
             dispatched: Time::NEVER,
+            tag: 0,
             parts: (0, 0),
         }
     }
@@ -285,7 +399,7 @@ impl BlockLayer {
             Join::Front => self.limits.allow(other, kept),
             Join::Back | Join::Coalesce => self.limits.allow(kept, other),
         };
-        allowed && self.elevator.may_join(kept, other, join)
+        allowed && self.elevator.may_join(slot, kept, other, join)
     }
 
     fn grow(&mut self, now: Time, slot: u32, piece: &Piece, arrival: &Queued, join: Join) {
@@ -350,7 +464,8 @@ impl BlockLayer {
         self.elevator
             .coalesced(self.clock.read(now), kept, gone, &self.requests);
         self.requests.take(gone);
-        self.gate.release(second.direction());
+        self.withdraw(&second);
+        self.gate.release(second.direction(), second.tag);
         self.plug.coalesced();
         self.waiting -= 1;
     }
@@ -445,6 +560,10 @@ impl BlockLayer {
             ..
         } = *request;
         self.neighbours.remove(slot, &self.requests[slot]);
+        if let Some(throttle) = &mut self.throttle {
+            let counted = self.requests[slot].is_throttled();
+            throttle.issued(now, slot, operation == Operation::Read, counted);
+        }
         assert!(
             self.waiting > 0 && self.issued < self.queue_depth,
             "slot {slot} is dispatched with {} waiting and {} of {} in flight",
@@ -490,7 +609,12 @@ impl BlockLayer {
         self.elevator
             .completed(self.clock.read(now), slot, &self.requests);
         let request = self.requests.take(slot);
-        self.gate.release(request.direction());
+        if let Some(throttle) = &mut self.throttle {
+            let read = request.operation == Operation::Read;
+            let counted = request.is_throttled();
+            throttle.completed(now, slot, request.dispatched, read, counted);
+        }
+        self.gate.release(request.direction(), request.tag);
         if request.force_unit_access && !self.fua {
             // A forced write has one part, because it joins no other request.
             let original = self.originals.of(request.parts);
@@ -514,7 +638,8 @@ impl BlockLayer {
         while let Some(original) = self.flushes.completed() {
             // A forced write has given its request back already, when its own completion arrived.
             if self.originals.request(original).operation == Operation::Flush {
-                self.gate.release(Direction::Write);
+                self.gate
+                    .release(Direction::Write, self.originals.tag(original));
             }
             self.originals.piece_finished(original, completion, out);
         }
@@ -524,24 +649,18 @@ impl BlockLayer {
 impl Node for BlockLayer {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
-        if request.operation == Operation::Flush && self.flushing == Flushing::Drain {
-            let original = self.originals.open(now, request, 1);
-            self.gate.close(original);
-        } else if matches!(
-            request.operation,
-            Operation::Standby | Operation::Start | Operation::Answer
-        ) {
-            self.pass_by(now, request, out);
+        self.catch_up(now, out);
+        if self.submission == Duration::ZERO {
+            self.enter(now, request, out);
         } else {
-            self.arrive(now, request);
-            // A merge may have freed a request.
-            self.admit_waiting(now);
+            self.arriving.push_back((now + self.submission, request));
         }
         self.dispatch(now, below, out);
     }
 
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
+        self.catch_up(now, out);
         self.finish(now, &completion, out);
         self.admit_waiting(now);
         if self.originals.len() == 0 {
@@ -558,7 +677,13 @@ impl Node for BlockLayer {
 
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
+        self.catch_up(now, out);
         self.plug.wake(now);
+        if let Some(throttle) = &mut self.throttle
+            && throttle.wake(now)
+        {
+            self.admit_waiting(now);
+        }
         self.dispatch(now, below, out);
     }
 
@@ -568,7 +693,18 @@ impl Node for BlockLayer {
             None if self.waiting > 0 && self.issued < self.queue_depth => self.elevator.next_wake(),
             None => Time::NEVER,
         };
-        due.into()
+        let due = match self.arriving.front() {
+            Some(&(arrival, _)) => due.min(arrival),
+            None => due,
+        };
+        let due = due.min(self.originals.leaves_at());
+        match &self.throttle {
+            Some(throttle) if throttle.due() < due && throttle.is_idle() => {
+                Wake::Chore(throttle.due())
+            }
+            Some(throttle) => due.min(throttle.due()).into(),
+            None => due.into(),
+        }
     }
 
     fn gauge(&self) -> Gauge {

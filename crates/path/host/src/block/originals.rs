@@ -4,7 +4,8 @@
 //! one waiting request. A waiting request may consist of parts of many submitted requests.
 
 use fullstroke_contract::{Completion, Hints, Out, Request, Slots, Status};
-use fullstroke_units::Time;
+use fullstroke_units::{Duration, Time};
+use std::collections::VecDeque;
 
 /// No part.
 const NONE: u32 = u32::MAX;
@@ -14,6 +15,8 @@ struct Original {
     request: Request,
     submitted: Time,
     pieces_left: u32,
+    /// Number of the layer's request that a flush holds.
+    tag: u32,
     /// Completion of the last piece so far, with the worst status of all pieces.
     last: Completion,
 }
@@ -24,17 +27,54 @@ struct Part {
     next: u32,
 }
 
+/// Time that the host itself takes for each request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostTime {
+    /// Time from the submission until the request reaches the elevator.
+    pub submission: Duration,
+    /// Time from the completion of the device until the submitter runs again.
+    pub completion: Duration,
+}
+
 /// All submitted requests before their completion.
 #[derive(Debug, Default)]
 pub(super) struct Originals {
     originals: Slots<Original>,
     parts: Slots<Part>,
+    time: HostTime,
+    /// Completions on their way to the submitters, in order.
+    leaving: VecDeque<Completion>,
 }
 
 /// The first and the last part of a chain.
 pub(super) type Chain = (u32, u32);
 
 impl Originals {
+    pub(super) fn new(time: HostTime) -> Originals {
+        Originals {
+            time,
+            ..Originals::default()
+        }
+    }
+
+    /// Returns the time at which the next completion reaches its submitter; NEVER if none is on its
+    /// way.
+    pub(super) fn leaves_at(&self) -> Time {
+        self.leaving
+            .front()
+            .map_or(Time::NEVER, |completion| completion.finished)
+    }
+
+    /// Completes the requests whose completions have reached their submitters by `now`.
+    pub(super) fn leave(&mut self, now: Time, out: &mut Out) {
+        while self.leaves_at() <= now {
+            self.leaving
+                .pop_front()
+                .into_iter()
+                .for_each(|completion| out.complete(completion));
+        }
+    }
+
     /// Returns the number of open requests.
     pub(super) fn len(&self) -> usize {
         self.originals.len()
@@ -51,6 +91,7 @@ impl Originals {
             request,
             submitted: now,
             pieces_left: pieces,
+            tag: 0,
             last,
         })
     }
@@ -58,6 +99,16 @@ impl Originals {
     /// Returns the request as submitted.
     pub(super) fn request(&self, original: u32) -> &Request {
         &self.originals[original].request
+    }
+
+    /// Notes the number of the layer's request that the flush `original` holds.
+    pub(super) fn keep_tag(&mut self, original: u32, tag: u32) {
+        self.originals[original].tag = tag;
+    }
+
+    /// Returns the number of the layer's request that the flush `original` holds.
+    pub(super) fn tag(&self, original: u32) -> u32 {
+        self.originals[original].tag
     }
 
     /// Returns the number of unfinished pieces of an open request.
@@ -142,6 +193,19 @@ impl Originals {
             last,
             ..
         } = self.originals.take(original);
-        out.complete(last.held_since(submitted, request.id));
+        let mut completion = last.held_since(submitted, request.id);
+        let HostTime {
+            submission,
+            completion: return_time,
+        } = self.time;
+        // The request was submitted before its way through the host began.
+        completion.submitted = Time::from_nanos(submitted.as_nanos() - submission.as_nanos());
+        completion.finished += return_time;
+        completion.breakdown.overhead += submission + return_time;
+        if return_time == Duration::ZERO {
+            out.complete(completion);
+        } else {
+            self.leaving.push_back(completion);
+        }
     }
 }

@@ -29,6 +29,8 @@ pub struct Queued {
     pub queued: Time,
     /// Time of the dispatch to the device; has no meaning before.
     pub dispatched: Time,
+    /// Number of the request among the shared requests of the layer.
+    pub(crate) tag: u32,
     /// First and last part of the chain of parts.
     pub(crate) parts: (u32, u32),
 }
@@ -61,6 +63,7 @@ impl Default for Queued {
             stripe_queue: 0,
             queued: Time::ZERO,
             dispatched: Time::NEVER,
+            tag: 0,
             parts: (0, 0),
         }
     }
@@ -70,6 +73,16 @@ impl Queued {
     /// Returns the direction of the request.
     pub fn direction(&self) -> Direction {
         Direction::of_writes(self.writes())
+    }
+
+    /// True if write-back throttling counts the request: for asynchronous writes and discards. A
+    /// flush and a direct write are not counted (`wbt_should_throttle` of `block/blk-wbt.c`).
+    pub(crate) fn is_throttled(&self) -> bool {
+        match self.operation {
+            Operation::Discard => true,
+            Operation::Write => !self.synchronous,
+            _ => false,
+        }
     }
 
     /// True for a write or discard.

@@ -1,6 +1,6 @@
 //! Tests of the layer under every elevator.
 
-use super::{BlockLayer, Flushing, Plugging, Settings};
+use super::{BlockLayer, Flushing, Plugging, Settings, Tags};
 use crate::Clock;
 use crate::elevator::testing::{CAPACITY, ModelTracks, build, settings};
 use crate::elevator::{Elevator, REGISTRY};
@@ -383,7 +383,7 @@ fn submitters_wait_for_a_free_request_of_their_direction_in_order() {
     let mut trial = Trial::new(
         "fifo",
         Settings {
-            nr_requests: 2,
+            tags: Tags::PerDirection(2),
             ..unplugged(1)
         },
     );
@@ -407,7 +407,7 @@ fn a_waiting_submitter_is_let_in_by_a_merge_that_it_fits() {
     let mut trial = Trial::new(
         "noop",
         Settings {
-            nr_requests: 2,
+            tags: Tags::PerDirection(2),
             ..unplugged(1)
         },
     );
@@ -566,7 +566,7 @@ fn a_flush_takes_one_of_the_requests_and_gives_it_back() {
     let mut trial = Trial::new(
         "noop",
         Settings {
-            nr_requests: 1,
+            tags: Tags::PerDirection(1),
             ..sequence(4)
         },
     );
@@ -687,7 +687,7 @@ fn a_submitter_that_must_wait_pulls_the_plug() {
     let mut trial = Trial::new(
         "fifo",
         Settings {
-            nr_requests: 2,
+            tags: Tags::PerDirection(2),
             ..settings(8)
         },
     );

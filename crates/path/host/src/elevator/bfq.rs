@@ -8,9 +8,9 @@
 //! The comments below `bfq/` name functions and constants of `block/bfq-iosched.c`, unless they
 //! name another file.
 //!
-//! The device is assumed to rotate. Three parts of the kernel's BFQ are missing: groups, shared
-//! queues of cooperating processes, and waker detection. If anticipation works by member, requests
-//! of other processes for other members do not wait.
+//! The device is assumed to rotate. One part of the kernel's BFQ is missing: groups (all processes
+//! are in one). If anticipation works by member, requests of other processes for other members do
+//! not wait.
 //!
 //! | file | content |
 //! |---|---|
@@ -21,6 +21,8 @@
 //! | `bfq/rate.rs` | the speed of the device |
 //! | `bfq/arrivals.rs` | arrival of a request |
 //! | `bfq/turns.rs` | start, end and charge of a turn |
+//! | `bfq/merging.rs` | shared queues of processes that work together |
+//! | `bfq/waker.rs` | queues that wait for each other |
 //! | `bfq/idling.rs` | the decision to wait for the next request |
 //! | `bfq/injection.rs` | requests of other queues during a wait |
 //! | `bfq/tests.rs` | tests of the whole elevator, in virtual time |
@@ -29,6 +31,7 @@ mod arrivals;
 mod config;
 mod idling;
 mod injection;
+mod merging;
 mod owner;
 mod queue;
 mod raising;
@@ -37,6 +40,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod waker;
 
 use super::fifos::Fifos;
 use super::forest::Forest;
@@ -48,6 +52,7 @@ use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{SECTOR_BYTES, Time};
 use idling::{Population, Queueing};
 use injection::Injection;
+use merging::Process;
 use owner::Owner;
 use queue::Queue;
 use raising::Burst;
@@ -62,13 +67,21 @@ const BUDGET_MAX: u64 = 16 * 1024;
 
 struct Bfq {
     config: Config,
+    /// The process of each owner, as an index of `processes`.
     owners: BTreeMap<Owner, u32>,
+    processes: Vec<Process>,
     queues: Vec<Queue>,
+    /// Numbers of queues that are free for new ones.
+    unused: Vec<u32>,
+    /// The queue with which new queues are compared (`last_bfqq_created`).
+    last_created: Option<u32>,
     service: Service,
     forest: Forest,
     links: Fifos,
-    /// By slot: the queue of a request, and the time after which the request goes before others.
+    /// By slot: the queue of a request, its process, and the time after which the request goes before
+    /// others.
     holders: Vec<u32>,
+    requesters: Vec<u32>,
     deadlines: Vec<Time>,
     population: Population,
     burst: Burst,
@@ -83,7 +96,11 @@ struct Bfq {
     budgets_assigned: u32,
     /// End of the last dispatched request.
     position: u64,
+    /// End of the last request that was dispatched in the present turn; 0 if there is none.
+    serving_position: u64,
     last_completion: Time,
+    /// Queue of the last completed request, if the queue is not shared.
+    last_completed: Option<u32>,
     turn_began: Time,
     /// Start and end of the idle time of the device. The end is NEVER if the device is not idle.
     idle_since: Time,
@@ -98,11 +115,15 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
     Ok(Box::new(Bfq {
         config,
         owners: BTreeMap::new(),
+        processes: Vec::new(),
         queues: Vec::new(),
+        unused: Vec::new(),
+        last_created: None,
         service: Service::default(),
         forest: Forest::default(),
         links: Fifos::default(),
         holders: Vec::new(),
+        requesters: Vec::new(),
         deadlines: Vec::new(),
         population: Population::default(),
         burst: Burst::default(),
@@ -118,7 +139,9 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
         },
         budgets_assigned: 0,
         position: 0,
+        serving_position: 0,
         last_completion: Time::ZERO,
+        last_completed: None,
         turn_began: Time::ZERO,
         idle_since: Time::ZERO,
         idle_until: Time::NEVER,
@@ -201,7 +224,7 @@ impl Bfq {
         let slot = self.queue(queue).next?;
         let extent = requests[slot].extent;
         let charge = self.charge(queue, slot, requests);
-        self.served(queue, charge);
+        self.served(now, queue, charge);
         self.queue_mut(queue).dispatched += 1;
         let dispatch = rate::Dispatch {
             sectors: extent.sectors.0,
@@ -217,6 +240,7 @@ impl Bfq {
         self.in_driver += 1;
         self.recount(queue);
         if self.service.serving() == Some(queue) {
+            self.serving_position = self.position;
             self.follow(slot);
             self.review_turn(now, queue, requests);
         }
@@ -225,8 +249,38 @@ impl Bfq {
 }
 
 impl Elevator for Bfq {
-    fn may_join(&self, kept: &Queued, other: &Queued, _: Join) -> bool {
-        Owner::of(kept) == Owner::of(other)
+    /// Lets a request join any request that ends where it begins: the kernel finds that request in a
+    /// table of all queues (`blk_mq_sched_try_insert_merge` in `bfq_insert_request`). The other joins
+    /// stay within a queue, because the kernel searches the queue's own tree.
+    fn may_join(&self, slot: u32, kept: &Queued, other: &Queued, join: Join) -> bool {
+        let owner = self.owners.get(&Owner::of(other));
+        let queue = owner.map(|&process| self.processes[process as usize].queue);
+        match join {
+            Join::Back => kept.synchronous == other.synchronous,
+            Join::Front | Join::Coalesce => queue == Some(self.holders[slot as usize]),
+        }
+    }
+
+    /// Leaves requests free for reads, and more of them while a queue is favoured. A queue that holds
+    /// its share by weight gets the first request only (`bfq_limit_depth`, `bfq_depth_updated`, Linux
+    /// 6.18).
+    fn depth(&self, request: &Queued, most: u32) -> u32 {
+        let favoured = self.population.raised() > 0;
+        let sixteenths = match (favoured, request.synchronous) {
+            _ if !request.writes() => 16,
+            (false, false) => 8,
+            (false, true) => 12,
+            (true, false) => 3,
+            (true, true) => 6,
+        };
+        let depth = (most * sixteenths / 16).max(1);
+        let process = self.owners.get(&Owner::of(request));
+        let queue = process.map(|&process| self.processes[process as usize].queue);
+        let over = queue.is_some_and(|queue| {
+            let share = self.service.share(queue, depth);
+            share.is_some_and(|share| u64::from(self.queue(queue).allocated) >= share)
+        });
+        if over { 1 } else { depth }
     }
 
     fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
@@ -256,19 +310,24 @@ impl Elevator for Bfq {
 
     /// The kept request takes the age and the place of the older of the two.
     fn coalesced(&mut self, now: Time, kept: u32, gone: u32, requests: &Requests) {
-        let held = &mut self.queues[self.holders[gone as usize] as usize];
+        let queue = self.holders[gone as usize];
+        let together = self.holders[kept as usize] == queue;
+        let held = &mut self.queues[queue as usize];
         let deadline = self.deadlines[gone as usize];
-        if deadline < self.deadlines[kept as usize] {
+        if together && deadline < self.deadlines[kept as usize] {
             self.links.remove(&mut held.arrived, kept);
             self.links.replace(&mut held.arrived, gone, kept);
             // Any place will do, because `remove` below takes the request out again.
             self.links.push_back(&mut held.arrived, gone);
             self.deadlines[kept as usize] = deadline;
         }
-        if held.next == Some(gone) {
+        if together && held.next == Some(gone) {
             held.next = Some(kept);
         }
+        held.allocated -= 1;
+        self.processes[self.requesters[gone as usize] as usize].requests -= 1;
         self.remove(now, gone, requests);
+        self.retire(queue);
     }
 
     fn dispatch(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
@@ -278,7 +337,7 @@ impl Elevator for Bfq {
         }
         let queue = self
             .select(now, context.requests)
-            .or_else(|| self.inject(now, context))?;
+            .or_else(|| self.inject(context))?;
         self.send_from(now, queue, context.requests)
     }
 

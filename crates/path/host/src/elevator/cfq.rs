@@ -380,7 +380,7 @@ impl Cfq {
 impl Elevator for Cfq {
     /// Allows merges within one queue (`cfq_allow_merge`), but not with requests of the dispatch
     /// list.
-    fn may_join(&self, kept: &Queued, other: &Queued, join: Join) -> bool {
+    fn may_join(&self, _: u32, kept: &Queued, other: &Queued, join: Join) -> bool {
         let queue = |request: &Queued| {
             (
                 request.synchronous,

@@ -261,7 +261,7 @@ impl Deadline {
 }
 
 impl Elevator for Deadline {
-    fn may_join(&self, _: &Queued, _: &Queued, join: Join) -> bool {
+    fn may_join(&self, _: u32, _: &Queued, _: &Queued, join: Join) -> bool {
         join != Join::Front || self.config.front_merges
     }
 

@@ -23,7 +23,7 @@ pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigEr
 }
 
 impl Elevator for InOrder {
-    fn may_join(&self, _: &Queued, _: &Queued, _: Join) -> bool {
+    fn may_join(&self, _: u32, _: &Queued, _: &Queued, _: Join) -> bool {
         false
     }
 

@@ -225,7 +225,7 @@ impl MqDeadline {
 }
 
 impl Elevator for MqDeadline {
-    fn may_join(&self, _: &Queued, _: &Queued, join: Join) -> bool {
+    fn may_join(&self, _: u32, _: &Queued, _: &Queued, join: Join) -> bool {
         join != Join::Front || self.config.front_merges
     }
 

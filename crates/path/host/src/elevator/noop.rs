@@ -26,7 +26,7 @@ impl Elevator for Noop {
     /// Refuses front merges. For a front merge `elv_merge` (`block/elevator.c`) would search the
     /// order of addresses, and `block/noop-iosched.c` keeps none. For a back merge the elevator
     /// core has a table of its own.
-    fn may_join(&self, _: &Queued, _: &Queued, join: Join) -> bool {
+    fn may_join(&self, _: u32, _: &Queued, _: &Queued, join: Join) -> bool {
         join != Join::Front
     }
 

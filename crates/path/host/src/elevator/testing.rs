@@ -2,7 +2,7 @@
 
 use super::{Elevator, Maker, REGISTRY, Site};
 use crate::Clock;
-use crate::block::{BlockLayer, Flushing, Plugging, Settings};
+use crate::block::{BlockLayer, Flushing, HostTime, Plugging, Settings, Tags};
 use fullstroke_contract::registry::{Entry, Keys, find};
 use fullstroke_contract::{
     Below, Breakdown, Completion, Cx, Effect, Extent, Gauge, Hints, Node, Operation, Out, Port,
@@ -236,7 +236,7 @@ pub(crate) fn build_at(
 pub(crate) fn settings(queue_depth: u32) -> Settings {
     Settings {
         queue_depth,
-        nr_requests: 128,
+        tags: Tags::PerDirection(128),
         sectors_max: Sectors(1024),
         plug: Plugging::Task,
         unplug_threshold: 32,
@@ -247,6 +247,8 @@ pub(crate) fn settings(queue_depth: u32) -> Settings {
         per_member_anticipation: false,
         flush: Flushing::Drain,
         fua: true,
+        read_target: None,
+        time: HostTime::default(),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Arrival of a request: finds its queue, updates the habits of the queue, and preempts the serving
 //! queue if necessary.
 
+use super::merging::Process;
 use super::owner::Owner;
 use super::queue::{Queue, weight};
-use super::raising::Found;
+use super::raising::{Found, tick_of};
 use super::turns::End;
 use super::{BUDGET_MAX, Bfq};
 use crate::block::Requests;
@@ -23,6 +24,7 @@ impl Bfq {
     /// Adds the new request in `slot`.
     pub(super) fn arrive(&mut self, now: Time, slot: u32, requests: &Requests) {
         let queue = self.queue_of(now, slot, requests);
+        self.note_request(queue, slot);
         self.learn(now, queue, slot, requests);
         let held = &mut self.queues[queue as usize];
         self.forest
@@ -35,12 +37,12 @@ impl Bfq {
             self.one_more(now, queue, slot, requests);
         } else {
             held.next = Some(slot);
-            interactive = self.awake(now, queue, requests);
+            interactive = self.awake(now, queue, slot, requests);
         }
         if self.config.low_latency {
             self.queue_mut(queue)
                 .raising
-                .arrived(now, was_raised, interactive);
+                .arrived(tick_of(now), was_raised, interactive);
         }
         if self.service.serving() == Some(queue) && self.idle_until != Time::NEVER {
             self.idle_until = Time::NEVER;
@@ -50,19 +52,28 @@ impl Bfq {
         }
     }
 
-    /// Returns the queue of a request, and opens one if necessary.
+    /// Returns the queue of a request. Opens a queue, breaks a shared queue apart or merges two
+    /// queues if necessary.
     fn queue_of(&mut self, now: Time, slot: u32, requests: &Requests) -> u32 {
         let request = &requests[slot];
         let owner = Owner::of(request);
-        let queue = match self.owners.get(&owner) {
-            Some(&queue) => queue,
+        let process = match self.owners.get(&owner) {
+            Some(&process) => process,
             None => self.open(now, owner),
         };
+        let mut queue = self.split_if_due(now, process);
+        let start = request.extent.start.0;
+        if let Some(target) = self.cooperator(now, process, queue, start) {
+            self.merge(now, process, queue, target);
+            queue = target;
+        }
         if self.holders.len() <= slot as usize {
             self.holders.resize(slot as usize + 1, 0);
+            self.requesters.resize(slot as usize + 1, 0);
             self.deadlines.resize(slot as usize + 1, Time::NEVER);
         }
         self.holders[slot as usize] = queue;
+        self.requesters[slot as usize] = process;
         let expire = if request.synchronous {
             self.config.fifo_expire_sync
         } else {
@@ -72,21 +83,49 @@ impl Bfq {
         queue
     }
 
+    fn note_request(&mut self, queue: u32, slot: u32) {
+        self.queue_mut(queue).allocated += 1;
+        self.processes[self.requesters[slot as usize] as usize].requests += 1;
+    }
+
+    /// Opens the queue of a process without one. Returns the process.
     fn open(&mut self, now: Time, owner: Owner) -> u32 {
-        let queue = self.queues.len() as u32;
-        let held = Queue::new(owner, now, 2 * self.known_budget_max() / 3);
-        self.service
-            .push(held.class, weight(held.level), held.max_budget);
+        let queue = self.open_queue(now, owner);
+        let process = self.processes.len() as u32;
+        self.processes.push(Process::new(owner, queue));
+        self.owners.insert(owner, process);
+        let held = self.queue_mut(queue);
+        held.processes = 1;
+        held.sole = Some(process);
         let synchronous = held.synchronous;
-        self.owners.insert(owner, queue);
-        self.queues.push(held);
+        if synchronous {
+            self.plan_merge(now, process, queue);
+        }
         let active = self.population.busy();
         if synchronous && self.burst.concerns(active) {
             for member in self.burst.join(now, queue, active) {
                 self.queue_mut(member).in_large_burst = true;
             }
         }
-        queue
+        process
+    }
+
+    /// Returns a new queue, without a process.
+    pub(super) fn open_queue(&mut self, now: Time, owner: Owner) -> u32 {
+        let held = Queue::new(owner, now, 2 * self.known_budget_max() / 3);
+        let (class, weight, budget) = (held.class, weight(held.level), held.max_budget);
+        match self.unused.pop() {
+            Some(queue) => {
+                self.service.renew(queue, class, weight, budget);
+                self.queues[queue as usize] = held;
+                queue
+            }
+            None => {
+                self.service.push(class, weight, budget);
+                self.queues.push(held);
+                self.queues.len() as u32 - 1
+            }
+        }
     }
 
     fn learn(&mut self, now: Time, queue: u32, slot: u32, requests: &Requests) {
@@ -96,7 +135,10 @@ impl Bfq {
             held.habits.thought(now, slice_idle);
         }
         let waited_for = held.synchronous && held.class != fullstroke_contract::PriorityClass::Idle;
-        if waited_for && slice_idle > Duration::ZERO {
+        // The statistics of a queue that was just split off mean nothing
+        // (`bfq_update_has_short_ttime`).
+        let known = !held.is_split_for(now, self.config.wr_min_idle_time);
+        if waited_for && known && slice_idle > Duration::ZERO {
             let shortly = !held.habits.thinks_longer_than_half(slice_idle);
             if std::mem::replace(&mut held.habits.thinks_shortly, shortly) != shortly {
                 self.thinking_changed(now, queue);
@@ -106,12 +148,16 @@ impl Bfq {
         let drained = held.sorted.is_empty() && held.dispatched == 0;
         held.habits
             .arrived(now, requests[slot].extent, drained, held.new);
-        let paced = held.raising.favour == Some(super::raising::Favour::SoftRealTime);
-        if paced && held.habits.is_totally_seeky() {
-            held.raising.end(now);
+        if held.habits.is_totally_seeky() {
+            let longest = self.raising_time();
+            self.queue_mut(queue)
+                .raising
+                .seeks_only(tick_of(now), longest);
             self.reweigh(queue);
         }
-        if drained && self.queue(queue).synchronous {
+        let process = self.requesters[slot as usize];
+        if self.queue(queue).synchronous && self.processes[process as usize].requests <= 1 {
+            self.check_waker(now, queue);
             self.measure_if_due(now, queue);
         }
     }
@@ -120,7 +166,9 @@ impl Bfq {
     fn one_more(&mut self, now: Time, queue: u32, slot: u32, requests: &Requests) {
         if self.config.low_latency && !requests[slot].synchronous {
             let longest = self.raising_time();
-            self.queue_mut(queue).raising.async_arrived(now, longest);
+            self.queue_mut(queue)
+                .raising
+                .async_arrived(tick_of(now), longest);
             self.reweigh(queue);
         }
         self.consider_next(queue, slot, requests);
@@ -158,8 +206,12 @@ impl Bfq {
 
     /// Wakes a queue that has requests again. Returns true if the queue counts as interactive
     /// (`bfq_bfqq_handle_idle_busy_switch`).
-    fn awake(&mut self, now: Time, queue: u32, requests: &Requests) -> bool {
+    fn awake(&mut self, now: Time, queue: u32, slot: u32, requests: &Requests) -> bool {
+        let process = &self.processes[self.requesters[slot as usize] as usize];
         let held = self.queue(queue);
+        // A queue that was shared by place speaks for nobody. A queue that was shared by start is
+        // one application.
+        let has_owner = held.sole.is_some() || process.stably_merged;
         let idle_for_long = held.is_idle_for(now, self.config.wr_min_idle_time);
         let in_time = held.habits.comes_in_time(now, self.config.slice_idle);
         let favoured_at_all = !held.in_large_burst && held.level == DEFAULT_LEVEL;
@@ -167,24 +219,25 @@ impl Bfq {
             interactive: favoured_at_all && idle_for_long,
             soft_real_time: favoured_at_all && self.paces_itself(now, queue),
             in_large_burst: held.in_large_burst,
-            synchronous: held.synchronous,
+            synchronous: held.synchronous && has_owner,
         };
+        let settled = !held.is_split_for(now, self.config.wr_min_idle_time);
         let resumes = self.renew_budget(queue, in_time, requests);
         self.leave_burst(now, queue);
-        if self.config.low_latency {
+        if self.config.low_latency && settled {
             let (longest, config, budget_min) =
                 (self.raising_time(), self.config, self.budget_min());
             if self
                 .queue_mut(queue)
                 .raising
-                .awoken(now, found, longest, &config)
+                .awoken(tick_of(now), found, longest, &config)
             {
                 // A small budget is close to the need of the queue, so its share is exact.
                 let entity = self.service.entity_mut(queue);
                 entity.budget = entity.budget.min(2 * budget_min);
             }
         }
-        self.queue_mut(queue).raising.backlogged(now);
+        self.queue_mut(queue).raising.backlogged(tick_of(now));
         self.join_service(queue);
         self.preempt(now, queue, resumes, requests);
         found.interactive
@@ -194,7 +247,7 @@ impl Bfq {
         let held = self.queue(queue);
         self.config.wr_max_softrt_rate > 0
             && !held.habits.is_totally_seeky()
-            && held.raising.is_paced(now)
+            && held.raising.is_paced(tick_of(now))
             && held.dispatched == 0
     }
 

@@ -136,6 +136,9 @@ impl Bfq {
     /// (`bfq_better_to_idle`).
     pub(super) fn better_to_idle(&self, queue: u32) -> bool {
         let held = self.queue(queue);
+        if held.processes == 0 {
+            return false;
+        }
         if self.config.strict_guarantees {
             return true;
         }
@@ -152,9 +155,11 @@ impl Bfq {
     /// sequentially without long pauses. False while a queue is favoured, because idling would
     /// delay it (`idling_boosts_thr_without_issues`).
     pub(super) fn idling_raises_throughput(&self, queue: u32) -> bool {
-        let habits = &self.queue(queue).habits;
+        let held = self.queue(queue);
+        let habits = &held.habits;
         let stream = !habits.is_seeky() && habits.is_io_bound && habits.thinks_shortly;
-        (self.queueing.is_absent() || stream) && self.population.raised == 0
+        // A queue without processes gets no more requests.
+        held.processes > 0 && (self.queueing.is_absent() || stream) && self.population.raised == 0
     }
 
     /// True if idling is necessary to keep the shares. Without idling, requests of other queues
@@ -166,7 +171,7 @@ impl Bfq {
         let busy = self.population.busy();
         let favoured = held.raising.is_raised()
             && (self.population.raised < busy || self.in_driver >= held.dispatched + 4);
-        favoured || self.is_asymmetric_for(queue) || busy == 1
+        held.processes > 0 && (favoured || self.is_asymmetric_for(queue) || busy == 1)
     }
 
     /// True if a queue without requests keeps its turn.

@@ -9,7 +9,7 @@ use super::owner::Owner;
 use crate::block::Requests;
 use fullstroke_units::{Duration, Lbn, Time};
 
-/// Number of queues searched for a request to inject.
+/// Number of queues searched for a request for another member.
 const REACH: usize = 16;
 /// Time after which the limit is measured anew, because the load may have changed
 /// (`bfq_add_request`, as for the next constant).
@@ -82,7 +82,7 @@ pub(super) struct Injection {
 }
 
 impl Bfq {
-    /// Begins a measurement if one is due. Called for a request of a queue without other requests,
+    /// Begins a measurement if one is due. Called for a request of a process without other requests,
     /// waiting or in flight.
     pub(super) fn measure_if_due(&mut self, now: Time, queue: u32) {
         let held = &mut self.queues[queue as usize];
@@ -139,21 +139,33 @@ impl Bfq {
     }
 
     /// Returns a queue for injection while the device is kept for the serving queue.
-    pub(super) fn inject(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
+    pub(super) fn inject(&mut self, context: &Context<'_>) -> Option<u32> {
         let serving = self.service.serving()?;
         self.own_async(serving, context.requests)
+            .or_else(|| self.linked(serving, context.requests))
             .or_else(|| self.elsewhere(serving, context))
-            .or_else(|| self.tolerated(now, serving, context.requests))
+            .or_else(|| self.tolerated(serving, context.requests))
     }
 
     /// Returns the asynchronous queue of the same priority if its next request comes from the same
     /// process.
     fn own_async(&self, serving: u32, requests: &Requests) -> Option<u32> {
         let held = self.queue(serving);
-        let queue = *self.owners.get(&Owner::Everybody(held.class, held.level))?;
+        let owner = self.processes[held.sole? as usize].owner;
+        let process = *self.owners.get(&Owner::Everybody(held.class, held.level))?;
+        let queue = self.processes[process as usize].queue;
         let next = self.queue(queue).next?;
-        let own = held.owner == Owner::Process(requests[next].process, held.class, held.level);
+        let own = owner == Owner::Process(requests[next].process, held.class, held.level);
         (own && self.can_be_sent(queue, requests)).then_some(queue)
+    }
+
+    /// Returns the waker of the serving queue, or a queue that the serving queue wakes: one of the
+    /// two blocks the other, so both gain.
+    fn linked(&self, serving: u32, requests: &Requests) -> Option<u32> {
+        let held = self.queue(serving);
+        let able = |&queue: &u32| self.queue(queue).busy && self.can_be_sent(queue, requests);
+        let waker = held.waker.known.filter(able);
+        waker.or_else(|| held.woken.last().copied().filter(able))
     }
 
     /// Returns a queue whose next request lies on another member than the last request of the
@@ -174,28 +186,20 @@ impl Bfq {
     }
 
     /// Returns a queue whose request the serving queue tolerates (`bfq_choose_bfqq_for_injection`).
-    fn tolerated(&mut self, now: Time, serving: u32, requests: &Requests) -> Option<u32> {
+    fn tolerated(&mut self, serving: u32, requests: &Requests) -> Option<u32> {
         let held = self.queue(serving);
         let (raised, shortly) = (held.raising.is_raised(), held.habits.thinks_shortly);
         let alone = raised && shortly && self.population.raised() < 2;
         if self.idling_raises_throughput(serving) || alone {
             return None;
         }
-        let Tolerance {
-            limit, undisturbed, ..
-        } = held.tolerance;
-        let waited_long =
-            self.idle_until != Time::NEVER && self.idle_since + self.config.slice_idle <= now;
-        let limit = if undisturbed.is_none() && waited_long {
-            limit.max(1)
-        } else {
-            limit
-        };
-        if self.in_driver >= limit {
+        // The kernel means to allow one request after a long wait, but adds nanoseconds to ticks
+        // (`bfq_choose_bfqq_for_injection`), and so would wait for hours.
+        if self.in_driver >= held.tolerance.limit {
             return None;
         }
         let only_raised = raised && shortly;
-        let found = self.service.candidates().take(REACH).find(|&queue| {
+        let found = self.service.candidates().find(|&queue| {
             (!only_raised || self.queue(queue).raising.is_raised())
                 && self.can_be_sent(queue, requests)
         });

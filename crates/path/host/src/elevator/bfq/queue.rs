@@ -8,6 +8,7 @@ use super::injection::Tolerance;
 use super::owner::Owner;
 use super::raising::Raising;
 use super::rate::IMMEDIATE;
+use super::waker::Waker;
 use fullstroke_contract::{Extent, PriorityClass};
 use fullstroke_units::{Duration, Time};
 
@@ -58,6 +59,16 @@ impl Habits {
             seeks: 1,
             position: 0,
             completed: None,
+        }
+    }
+
+    /// Returns these habits, saved before a merge, with the seeks of the present queue: the kernel
+    /// saves no seeks (`bfq_bfqq_resume_state`).
+    pub(super) fn resumed(self, present: &Habits) -> Habits {
+        Habits {
+            seeks: present.seeks,
+            position: present.position,
+            ..self
         }
     }
 
@@ -125,7 +136,28 @@ pub(super) struct Standing {
 /// A queue.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
-    pub(super) owner: Owner,
+    /// The process, if the queue has just one; `None` for a shared queue.
+    pub(super) sole: Option<u32>,
+    /// Number of processes that send their requests here, with those of queues that are about to
+    /// merge into this queue (`bfqq_process_refs`).
+    pub(super) processes: u32,
+    /// Queue into which this queue merges (`new_bfqq`).
+    pub(super) merges_into: Option<u32>,
+    /// True if requests of several processes come here, or came here (`coop`).
+    pub(super) shared: bool,
+    /// True if the queue must be broken apart, because its processes do not work closely together
+    /// (`split_coop`).
+    pub(super) to_split: bool,
+    /// Time of the creation.
+    pub(super) created: Time,
+    /// Time when the queue was split off a shared queue.
+    pub(super) split: Option<Time>,
+    /// Number of requests, waiting and in flight (`allocated`).
+    pub(super) allocated: u32,
+    /// The queue whose completions bring new requests here.
+    pub(super) waker: Waker,
+    /// The queues of which this queue is the waker, the latest last.
+    pub(super) woken: Vec<u32>,
     pub(super) class: PriorityClass,
     pub(super) level: u8,
     pub(super) synchronous: bool,
@@ -166,7 +198,16 @@ impl Queue {
         let synchronous = matches!(owner, Owner::Process(..));
         let thinks_shortly = synchronous && class != PriorityClass::Idle;
         Queue {
-            owner,
+            sole: None,
+            processes: 0,
+            merges_into: None,
+            shared: false,
+            to_split: false,
+            created: now,
+            split: None,
+            allocated: 0,
+            waker: Waker::default(),
+            woken: Vec::new(),
             class,
             level,
             synchronous,
@@ -188,6 +229,11 @@ impl Queue {
             in_large_burst: false,
             standing: Standing::default(),
         }
+    }
+
+    /// True if the queue was split off a shared queue at most `time` ago.
+    pub(super) fn is_split_for(&self, now: Time, time: Duration) -> bool {
+        self.split.is_some_and(|split| split + time >= now)
     }
 
     /// True if the queue has been idle for longer than `time`.

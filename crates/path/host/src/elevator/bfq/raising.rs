@@ -18,9 +18,12 @@ const SOFT_FACTOR: u32 = 100;
 const INTERACTIVE_SECTORS_MAX: u64 = 120_000;
 /// Pause after which an asynchronous request is favoured: `bfq_wr_min_inter_arr_async`.
 const ASYNC_PAUSE: Duration = Duration::from_millis(500);
-/// Pause of a soft real-time queue beyond the idle slice. Without the pause, a merely slow queue
-/// would count as soft real-time (`bfq_bfqq_softrt_next_start`, in ticks of the kernel at 1000 Hz).
-const SOFT_PAUSE: Duration = Duration::from_millis(4);
+/// Number of ticks beyond the idle slice for which a soft real-time queue pauses. Without the pause,
+/// a merely slow queue would count as soft real-time (`bfq_bfqq_softrt_next_start`).
+const SOFT_PAUSE_TICKS: u64 = 4;
+/// Ticks a second of the kernel: the default of `kernel/Kconfig.hz`. The kernel's BFQ keeps all times
+/// of this file in ticks.
+const HZ: u64 = 250;
 /// Number of queues in a large burst, and the longest time between two of them:
 /// `bfq_large_burst_thresh`, `bfq_burst_interval`.
 const BURST: usize = 8;
@@ -45,6 +48,16 @@ pub(super) struct Found {
     pub(super) synchronous: bool,
 }
 
+/// Returns the time of the last tick before `now`.
+pub(super) fn tick_of(now: Time) -> Time {
+    let tick = 1_000_000_000 / HZ;
+    Time::from_nanos(now.as_nanos() - now.as_nanos() % tick)
+}
+
+fn soft_pause() -> Duration {
+    Duration::from_secs(1) * SOFT_PAUSE_TICKS / HZ
+}
+
 /// Favour of a queue, and the observations for its judgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raising {
@@ -62,6 +75,8 @@ pub(super) struct Raising {
     /// Time since which the queue has requests, and sectors since then.
     pub(super) backlogged_since: Time,
     pub(super) backlogged_sectors: u64,
+    /// Time of the first service since `backlogged_since` (`first_IO_time`).
+    first_service: Time,
     /// True if `next_start` must be set as soon as no request is in flight.
     next_start_pending: bool,
 }
@@ -77,7 +92,58 @@ impl Raising {
             next_start: now,
             backlogged_since: now,
             backlogged_sectors: 0,
+            first_service: now,
             next_start_pending: false,
+        }
+    }
+
+    /// True if the queue has had service for longer than `limit` since it became busy
+    /// (`bfq_too_late_for_merging`).
+    pub(super) fn is_served_for(&self, now: Time, limit: Duration) -> bool {
+        self.backlogged_sectors > 0 && self.first_service + limit < now
+    }
+
+    /// Passes the favour to the queue `heir`, if the heir has none. The favour ends here
+    /// (`bfq_merge_bfqqs`).
+    pub(super) fn pass_to(&mut self, heir: &mut Raising) {
+        let Some(favour) = self.favour.take() else {
+            return;
+        };
+        if heir.favour.is_none() {
+            heir.favour = Some(favour);
+            heir.since = self.since;
+            heir.duration = self.duration;
+            heir.interactive_since = self.interactive_since;
+        }
+    }
+
+    /// Returns the favour that a new queue would have got with its first request
+    /// (`bfq_bfqq_save_state`).
+    pub(super) fn as_if_started(self, now: Time, longest: Duration) -> Raising {
+        Raising {
+            favour: Some(Favour::Interactive),
+            since: now,
+            duration: longest,
+            interactive_since: None,
+            ..self
+        }
+    }
+
+    /// Ends a soft real-time favour of a queue that only seeks. What is left of an interactive
+    /// favour goes on (`bfq_update_io_seektime`).
+    pub(super) fn seeks_only(&mut self, now: Time, longest: Duration) {
+        if self.favour == Some(Favour::SoftRealTime) {
+            self.fall_back(now, longest);
+        }
+    }
+
+    fn fall_back(&mut self, now: Time, longest: Duration) {
+        match self.interactive_since {
+            Some(since) if since + longest >= now => {
+                self.since = since;
+                self.favour_as(Favour::Interactive, longest);
+            }
+            _ => self.end(now),
         }
     }
 
@@ -172,7 +238,9 @@ impl Raising {
     }
 
     /// Notes the end of a turn. `empty` is true if no request waits, `in_flight` if requests are in
-    /// flight.
+    /// flight. An interactive queue that ends a turn without requests gets its `next_start` too
+    /// (`bfq_bfqq_expire`, since Linux 5.12). Otherwise a process that sends each request after the
+    /// completion of the one before would count as soft real-time at its next turn.
     pub(super) fn turn_ends(&mut self, now: Time, empty: bool, in_flight: bool, config: &Config) {
         if !self.is_raised() {
             self.since = now;
@@ -185,25 +253,23 @@ impl Raising {
         }
     }
 
-    /// Notes the end of the last request, waiting or in flight.
+    /// Notes the end of the last request, waiting or in flight. The reads of a starting application
+    /// say nothing of its pace, so an interactive queue keeps its `next_start`
+    /// (`bfq_completed_request`).
     pub(super) fn drained(&mut self, now: Time, config: &Config) {
-        if self.next_start_pending {
+        if self.next_start_pending && self.favour != Some(Favour::Interactive) {
             self.set_next_start(now, config);
         }
     }
 
-    /// Sets `next_start`, but not for interactive queues: the reads of a starting application say
-    /// nothing of its pace.
+    /// Sets `next_start` (`bfq_bfqq_softrt_next_start`).
     fn set_next_start(&mut self, now: Time, config: &Config) {
-        if self.favour != Some(Favour::Interactive) {
-            let needed =
-                Duration::from_secs(1) * self.backlogged_sectors / config.wr_max_softrt_rate;
-            let paced = self.backlogged_since + needed;
-            self.next_start = self
-                .next_start
-                .max(paced)
-                .max(now + config.slice_idle + SOFT_PAUSE);
-        }
+        let needed = Duration::from_secs(1) * self.backlogged_sectors / config.wr_max_softrt_rate;
+        let paced = self.backlogged_since + needed;
+        self.next_start = self
+            .next_start
+            .max(paced)
+            .max(now + config.slice_idle + soft_pause());
     }
 
     /// Notes the first request after a time without requests.
@@ -213,8 +279,11 @@ impl Raising {
         self.next_start_pending = false;
     }
 
-    /// Counts sectors of service.
-    pub(super) fn served(&mut self, sectors: u64) {
+    /// Counts sectors of service at `now`.
+    pub(super) fn served(&mut self, now: Time, sectors: u64) {
+        if self.backlogged_sectors == 0 {
+            self.first_service = now;
+        }
         self.backlogged_sectors += sectors;
         if self.is_raised() {
             self.sectors += sectors;
@@ -227,12 +296,9 @@ impl Raising {
         if in_large_burst {
             self.end(now);
         } else if self.since + self.duration < now {
-            match self.interactive_since {
-                Some(since) if favour == Favour::SoftRealTime && since + longest >= now => {
-                    self.since = since;
-                    self.favour_as(Favour::Interactive, longest);
-                }
-                _ => self.end(now),
+            match favour {
+                Favour::SoftRealTime => self.fall_back(now, longest),
+                Favour::Interactive => self.end(now),
             }
         }
         if self.favour == Some(Favour::Interactive) && self.sectors > INTERACTIVE_SECTORS_MAX {
@@ -240,8 +306,12 @@ impl Raising {
         }
     }
 
-    /// Ends the favour.
+    /// Ends the favour. After an interactive favour the pace is judged anew from now on
+    /// (`bfq_bfqq_end_wr`).
     pub(super) fn end(&mut self, now: Time) {
+        if self.favour != Some(Favour::SoftRealTime) {
+            self.next_start = now;
+        }
         self.favour = None;
         self.since = now;
     }
@@ -251,6 +321,8 @@ impl Raising {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Burst {
     queues: Vec<u32>,
+    /// Number of queues that have joined, with those that left meanwhile.
+    size: usize,
     large: bool,
     latest: Time,
 }
@@ -259,7 +331,7 @@ impl Burst {
     /// True if a new queue may belong to a burst. A burst begins only while no other queue is
     /// active.
     pub(super) fn concerns(&self, active: u32) -> bool {
-        !self.queues.is_empty() || self.large || active == 0
+        self.size > 0 || active == 0
     }
 
     /// Adds a new queue. Returns the queues that are now known to be part of a large burst
@@ -270,6 +342,7 @@ impl Burst {
         if !continues {
             self.large = false;
             self.queues.clear();
+            self.size = usize::from(active == 0);
             if active == 0 {
                 self.queues.push(queue);
             }
@@ -279,14 +352,31 @@ impl Burst {
             return vec![queue];
         }
         self.queues.push(queue);
-        if self.queues.len() < BURST {
+        self.size += 1;
+        if self.size < BURST {
             return Vec::new();
         }
         self.large = true;
         std::mem::take(&mut self.queues)
     }
 
-    /// Removes a queue after a long idle time. The queue no longer belongs to the burst.
+    /// True if the queue waits for the burst to become large.
+    pub(super) fn has(&self, queue: u32) -> bool {
+        self.queues.contains(&queue)
+    }
+
+    pub(super) fn is_large(&self) -> bool {
+        self.large
+    }
+
+    /// Adds a queue again that was split off a shared queue. The queue has been counted before
+    /// (`bfq_get_bfqq_handle_split`).
+    pub(super) fn rejoin(&mut self, queue: u32) {
+        self.queues.push(queue);
+    }
+
+    /// Removes a queue that no longer belongs to the burst, because it was idle for long or is no
+    /// queue any more. The queue still counts as created in the burst.
     pub(super) fn leave(&mut self, queue: u32) {
         self.queues.retain(|&other| other != queue);
     }
@@ -345,7 +435,7 @@ mod tests {
         raising.review(at(5000), false, LONGEST);
         assert!(raising.is_raised());
         let mut greedy = raising;
-        greedy.served(INTERACTIVE_SECTORS_MAX + 1);
+        greedy.served(at(1), INTERACTIVE_SECTORS_MAX + 1);
         greedy.review(at(100), false, LONGEST);
         assert!(!greedy.is_raised());
         raising.review(at(5001), false, LONGEST);
@@ -379,7 +469,7 @@ mod tests {
     fn who_has_had_many_sectors_is_paced_only_after_as_long_a_pause() {
         let mut raising = Raising::new(at(0));
         raising.backlogged(at(1000));
-        raising.served(3500);
+        raising.served(at(1000), 3500);
         raising.turn_ends(at(1020), true, true, &config());
         assert!(
             raising.is_paced(at(1020)),
@@ -392,7 +482,31 @@ mod tests {
         // With few sectors, the idle slice and a short pause decide.
         raising.backlogged(at(2000));
         raising.turn_ends(at(2010), true, false, &config());
-        assert!(!raising.is_paced(at(2022)));
-        assert!(raising.is_paced(at(2023)));
+        assert!(!raising.is_paced(at(2034)));
+        assert!(raising.is_paced(at(2035)));
+    }
+
+    /// A closed loop of depth 1 that loses its turn while it is favoured: its next request comes
+    /// within milliseconds, and must not count as the next picture of a film.
+    #[test]
+    fn a_closed_loop_under_interactive_favour_does_not_become_soft_real_time() {
+        let mut raising = Raising::new(at(0));
+        raising.awoken(at(4), INTERACTIVE, LONGEST, &config());
+        raising.backlogged(at(4));
+        raising.turn_ends(at(40), true, false, &config());
+        assert!(!raising.is_paced(at(44)));
+        assert!(raising.is_paced(at(68)));
+    }
+
+    #[test]
+    fn a_shared_queue_inherits_the_favour_of_the_queue_that_joins() {
+        let mut raising = Raising::new(at(0));
+        raising.awoken(at(0), INTERACTIVE, LONGEST, &config());
+        let mut heir = Raising::new(at(0));
+        raising.pass_to(&mut heir);
+        assert!(!raising.is_raised());
+        assert_eq!(heir.favour, Some(Favour::Interactive));
+        heir.review(at(5001), false, LONGEST);
+        assert!(!heir.is_raised(), "the favour has its old end");
     }
 }

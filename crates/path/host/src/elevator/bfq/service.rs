@@ -89,6 +89,10 @@ pub(super) struct Service {
     by_start: Forest,
     serving: Option<u32>,
     idle_class_considered: Time,
+    /// The queues that wait for their turns, the latest to come first (`active_list`).
+    waiting: Tree,
+    by_arrival: Forest,
+    arrivals: u64,
 }
 
 impl Service {
@@ -104,6 +108,42 @@ impl Service {
             budget,
             service: 0,
         });
+    }
+
+    /// Makes the number of an unused queue that of a new one.
+    pub(super) fn renew(&mut self, queue: u32, class: PriorityClass, weight: u32, budget: u64) {
+        let entity = &mut self.entities[queue as usize];
+        assert!(
+            matches!(entity.place, Place::Away | Place::Idle),
+            "queue {queue} is renewed while it wants service"
+        );
+        if entity.place == Place::Idle {
+            let class = &mut self.classes[entity.class as usize];
+            class.weights -= u64::from(entity.weight);
+            self.by_finish.remove(&mut class.idle, queue);
+        }
+        *entity = Entity {
+            class,
+            weight,
+            start: 0,
+            finish: 0,
+            place: Place::Away,
+            budget,
+            service: 0,
+        };
+    }
+
+    /// Returns the share of `requests` that a queue may hold, by its weight among those of its class
+    /// and of the classes above. `None` if the queue is forgotten. A class below counts an eighth
+    /// (`bfqq_request_over_limit`).
+    pub(super) fn share(&self, queue: u32, requests: u32) -> Option<u64> {
+        const LEVELS: u64 = 8;
+        let entity = self.entity(queue);
+        let weights = self.classes[..=entity.class as usize]
+            .iter()
+            .fold(0, |sum, class| sum * LEVELS + class.weights);
+        let share = u64::from(requests) * u64::from(entity.weight);
+        (entity.place != Place::Away && weights > 0).then(|| (share + weights / 2) / weights)
     }
 
     /// Returns the serving queue.
@@ -220,13 +260,11 @@ impl Service {
         Some(queue)
     }
 
-    /// Iterates over the active queues, class by class, in the order of entitlement.
+    /// Iterates over the queues that wait for their turns, the latest to come first: the kernel
+    /// searches the list in this order for a request to inject (`bfq_active_insert` of
+    /// `block/bfq-wf2q.c` adds at the head).
     pub(super) fn candidates(&self) -> impl Iterator<Item = u32> + '_ {
-        self.classes.iter().flat_map(|class| {
-            self.by_finish
-                .iter(&class.eligible)
-                .chain(self.by_start.iter(&class.early))
-        })
+        self.by_arrival.iter(&self.waiting)
     }
 
     fn next_class(&mut self, now: Time) -> Option<PriorityClass> {
@@ -290,6 +328,9 @@ impl Service {
             entity.start += missing;
             entity.finish += missing;
         }
+        self.arrivals += 1;
+        self.by_arrival
+            .insert(&mut self.waiting, u64::MAX - self.arrivals, queue);
         if entity.start <= class.now {
             entity.place = Place::Eligible;
             self.by_finish
@@ -307,6 +348,7 @@ impl Service {
             "queue {queue} does not wait for its turn: {:?}",
             entity.place
         );
+        self.by_arrival.remove(&mut self.waiting, queue);
         let class = &mut self.classes[entity.class as usize];
         match entity.place {
             Place::Early => self.by_start.remove(&mut class.early, queue),

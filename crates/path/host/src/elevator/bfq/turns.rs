@@ -3,7 +3,7 @@
 use super::Bfq;
 use super::injection::Injection;
 use super::queue::Queue;
-use super::raising::Favour;
+use super::raising::{Favour, tick_of};
 use crate::block::Requests;
 use fullstroke_contract::PriorityClass;
 use fullstroke_units::{Duration, Time};
@@ -96,7 +96,7 @@ impl Bfq {
             ..
         } = self.queue_mut(queue);
         *looked_at_age = false;
-        raising.turn_begins(now, *left_service);
+        raising.turn_begins(tick_of(now), tick_of(*left_service));
         let longer = match raising.favour {
             Some(Favour::SoftRealTime) => 1,
             _ => raising.factor(&config),
@@ -104,12 +104,14 @@ impl Bfq {
         // The factor may make the turn longer than any run. The end of the turn is capped then.
         *turn_ends = now.capped_add(timeout.saturating_mul(u64::from(longer)));
         self.turn_began = now;
+        // No request of this turn has a place yet (`__bfq_set_in_service_queue`).
+        self.serving_position = 0;
         Some(queue)
     }
 
     /// Charges a queue for `sectors`.
-    pub(super) fn served(&mut self, queue: u32, sectors: u64) {
-        self.queue_mut(queue).raising.served(sectors);
+    pub(super) fn served(&mut self, now: Time, queue: u32, sectors: u64) {
+        self.queue_mut(queue).raising.served(tick_of(now), sectors);
         self.service.serve(queue, sectors);
     }
 
@@ -123,7 +125,7 @@ impl Bfq {
             class,
             ..
         } = self.queue_mut(queue);
-        raising.review(now, *in_large_burst, longest);
+        raising.review(tick_of(now), *in_large_burst, longest);
         let idle_class = *class == PriorityClass::Idle;
         self.reweigh(queue);
         if idle_class && self.population.busy() > 1 {
@@ -143,14 +145,15 @@ impl Bfq {
         let Some(queue) = self.service.serving() else {
             return;
         };
-        self.charge_time(worked_until, queue, end);
+        self.charge_time(now, worked_until, queue, end);
         let config = self.config;
         let held = self.queue_mut(queue);
         let empty = held.sorted.is_empty();
         if config.low_latency {
             held.raising
-                .turn_ends(now, empty, held.dispatched > 0, &config);
+                .turn_ends(tick_of(now), empty, held.dispatched > 0, &config);
         }
+        held.to_split |= held.shared && held.habits.is_seeky();
         held.left_service = now;
         self.injection = Injection::default();
         self.adapt_budget(queue, end, requests);
@@ -171,12 +174,13 @@ impl Bfq {
         if !held.may_resume {
             self.service.entity_mut(queue).service = 0;
         }
+        self.retire(queue);
     }
 
     /// Charges a slow queue for its time, as if the device had worked at its peak rate. So slow
     /// queues share time, and fast queues share sectors. (The kernel does not charge a queue for a
     /// whole `timeout_sync`, and so not the slowest queues.)
-    fn charge_time(&mut self, worked_until: Time, queue: u32, end: End) {
+    fn charge_time(&mut self, now: Time, worked_until: Time, queue: u32, end: End) {
         let (held, entity) = (self.queue(queue), self.service.entity(queue));
         let (slow, time) = self.speed(worked_until, queue);
         let late = end == End::TimedOut && entity.left() >= entity.budget / 3;
@@ -194,7 +198,7 @@ impl Bfq {
         let missing = charge - entity.service;
         let entity = self.service.entity_mut(queue);
         entity.budget = entity.budget.max(charge);
-        self.served(queue, missing);
+        self.served(now, queue, missing);
     }
 
     /// Returns true if the queue was slow in this turn, and the time of the turn.
@@ -270,12 +274,16 @@ impl Bfq {
         let config = self.config;
         let held = &mut self.queues[queue as usize];
         held.dispatched -= 1;
+        held.allocated -= 1;
         held.habits.completed = Some(now);
+        // Completions of a shared queue say nothing of one process.
+        self.last_completed = (!held.shared).then_some(queue);
+        self.processes[self.requesters[slot as usize] as usize].requests -= 1;
         if held.dispatched == 0 && !held.busy {
             held.idle_since = Some(now);
         }
         if held.dispatched == 0 && held.sorted.is_empty() {
-            held.raising.drained(now, &config);
+            held.raising.drained(tick_of(now), &config);
         }
         self.recount(queue);
         if self
@@ -288,6 +296,7 @@ impl Bfq {
         if self.service.serving() == Some(queue) {
             self.go_on_or_end(now, queue, requests);
         }
+        self.retire(queue);
     }
 
     /// Continues or ends the turn after a completion of the serving queue.
