@@ -69,6 +69,10 @@ pub struct Config {
     pub delalloc: bool,
     /// Order of data and metadata at a commit (mount option `data`). Default ordered.
     pub data: Data,
+    /// true if `mke2fs` has left out the bitmaps of unused groups, and the kernel makes these bitmaps
+    /// and the blocks of new inodes without a read (`mke2fs -O uninit_bg` or `metadata_csum`).
+    /// Default true; false in a host that is `like = "linux-2.6.23"` or "ideal".
+    pub uninit_bg: bool,
 }
 
 /// Mount option `data`.
@@ -91,6 +95,7 @@ impl Default for Config {
             commit: Duration::from_secs(5),
             delalloc: true,
             data: Data::default(),
+            uninit_bg: true,
         }
     }
 }
@@ -111,6 +116,9 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     };
     let layout = GroupLayout::new(make).map_err(|error| site.too_small(&error))?;
     let mut groups = Groups::new(layout, false);
+    if config.uninit_bg {
+        groups = groups.made_lazily();
+    }
     groups.reserve_inodes();
     groups.keep_off(site.straddling());
     let format = Ext4 {
@@ -343,6 +351,7 @@ impl Format for Ext4 {
         let near = wanted.parent_inode.extra.group;
         let search = Search::new(wanted, near, self.root(), Scheme::Ext4);
         let number = self.groups.new_inode(&search, &mut self.random, touches)?;
+        self.groups.touch_new_inode(number, touches);
         Ok((
             number,
             Extra::new(self.groups.layout.group_of_inode(number)),

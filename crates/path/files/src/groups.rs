@@ -14,6 +14,7 @@ pub(crate) use layout::{BLOCKS_PER_GROUP, GroupLayout, Make};
 
 use crate::Touches;
 use crate::runs::Runs;
+use std::cell::Cell;
 use std::ops::Range;
 
 /// Counters of a group descriptor.
@@ -50,6 +51,16 @@ pub(crate) struct Groups {
     writes_super: bool,
     /// Blocks that `mkfs` gave to hidden inodes.
     hidden: Vec<Range<u64>>,
+    /// Bitmaps that are on the device, if `mkfs` has left the others out.
+    made: Option<Made>,
+}
+
+/// By group: true if the bitmap is on the device. The kernel makes the other bitmaps in memory,
+/// without a read (`EXT4_BG_BLOCK_UNINIT`, `EXT4_BG_INODE_UNINIT`).
+#[derive(Clone, Debug)]
+struct Made {
+    blocks: Vec<Cell<bool>>,
+    inodes: Vec<Cell<bool>>,
 }
 
 impl Groups {
@@ -75,6 +86,53 @@ impl Groups {
             directories: 0,
             writes_super,
             hidden,
+            made: None,
+        }
+    }
+
+    /// Leaves out the bitmaps of unused groups, as `mke2fs` does for ext4 (`uninit_bg`,
+    /// `metadata_csum`). The first group has the root. The first group of each flex group has the
+    /// metadata of the others, so `mke2fs` writes its bitmap. Descriptors stay in memory from the
+    /// mount on.
+    #[must_use]
+    pub(crate) fn made_lazily(mut self) -> Groups {
+        let flex = self.layout.flex.max(1);
+        self.made = Some(Made {
+            blocks: (0..self.count())
+                .map(|group| Cell::new(group % flex == 0))
+                .collect(),
+            inodes: (0..self.count())
+                .map(|group| Cell::new(group == 0))
+                .collect(),
+        });
+        self
+    }
+
+    /// Reports that a bitmap is read and changed. A bitmap that is not on the device is new.
+    fn change_bitmap(page: u64, made: Option<&Cell<bool>>, touches: &mut Touches) {
+        match made {
+            Some(made) if !made.replace(true) => touches.fresh(page),
+            _ => touches.change(page),
+        }
+    }
+
+    fn change_inode_bitmap(&self, group: u32, touches: &mut Touches) {
+        let made = self.made.as_ref().map(|made| &made.inodes[group as usize]);
+        Groups::change_bitmap(self.layout.inode_bitmap(group), made, touches);
+    }
+
+    /// Reports the block of the inode table with the new inode `number`. If all other inodes of the
+    /// block are free, the kernel fills the block with zeros and does not read it
+    /// (`__ext4_get_inode_loc`).
+    pub(crate) fn touch_new_inode(&mut self, number: u32, touches: &mut Touches) {
+        let per_block = 4096 / self.layout.inode_bytes;
+        let within = u64::from((number - 1) % self.layout.inodes_per_group);
+        let first = within - within % per_block;
+        let group = self.layout.group_of_inode(number);
+        let free = &self.build(group).inodes;
+        let alone = (first..first + per_block).all(|inode| inode == within || free.contains(inode));
+        if self.made.is_some() && alone {
+            touches.fresh(self.layout.inode_block(number));
         }
     }
 
@@ -85,6 +143,9 @@ impl Groups {
         let run = self.build(group).blocks.runs().iter().next()?;
         let blocks = first + run.start..first + run.end.min(run.start + count);
         self.reserve(blocks.clone());
+        if let Some(made) = &self.made {
+            made.blocks[group as usize].set(true);
+        }
         self.hidden.push(blocks.clone());
         Some(blocks)
     }
@@ -127,7 +188,10 @@ impl Groups {
 
     /// Returns the free blocks of a group, numbered within the group. Reads the group's bitmap.
     pub(crate) fn blocks(&mut self, group: u32, touches: &mut Touches) -> &FreeBlocks {
-        touches.read(self.layout.block_bitmap(group));
+        let made = self.made.as_ref();
+        if made.is_none_or(|made| made.blocks[group as usize].get()) {
+            touches.read(self.layout.block_bitmap(group));
+        }
         &self.build(group).blocks
     }
 
@@ -179,7 +243,8 @@ impl Groups {
     /// used, or used blocks become free.
     pub(crate) fn mark(&self, blocks: Range<u64>, touches: &mut Touches) {
         let group = self.layout.group_of(blocks.start);
-        touches.change(self.layout.block_bitmap(group));
+        let made = self.made.as_ref().map(|made| &made.blocks[group as usize]);
+        Groups::change_bitmap(self.layout.block_bitmap(group), made, touches);
         self.changed_counts(group, touches);
     }
 
@@ -226,7 +291,12 @@ impl Groups {
     }
 
     fn changed_counts(&self, group: u32, touches: &mut Touches) {
-        touches.change(self.layout.descriptor(group));
+        let descriptor = self.layout.descriptor(group);
+        if self.made.is_some() {
+            touches.change_resident(descriptor);
+        } else {
+            touches.change(descriptor);
+        }
         if self.writes_super {
             touches.change(0);
         }

@@ -151,8 +151,12 @@ impl Journal {
                 let changes = if each { self.changes } else { held };
                 let mut sectors = (changes * bytes).div_ceil(512) + 1;
                 while sectors > 0 {
-                    self.write(sectors.min(record), true, plan);
-                    sectors -= sectors.min(record);
+                    let piece = sectors.min(record);
+                    sectors -= piece;
+                    // Before delayed logging each record is a barrier. Since Linux 5.14 only the
+                    // record with the end of a checkpoint is one (`XLOG_ICL_NEED_FLUSH` in
+                    // `xlog_cil_push_work` of fs/xfs/xfs_log_cil.c).
+                    self.write(piece, each || sectors == 0, plan);
                 }
             }
         }
@@ -200,6 +204,31 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_checkpoint_of_todays_xfs_has_one_barrier() {
+        let barriers = |each| {
+            let layout = Layout::Changes {
+                record: 64,
+                bytes: 256,
+                each,
+            };
+            let mut journal =
+                Journal::new(vec![0..500, 500..1000], layout, Duration::from_secs(30));
+            let touches: Vec<Touch> = (0..1000).map(Touch::Dirty).collect();
+            journal.join(Time::ZERO, &touches);
+            let mut plan = SyncPlan::default();
+            journal.commit(&mut plan);
+            let barriers: Vec<bool> = plan.log.iter().map(|write| write.barrier).collect();
+            // 1,000 changes of 256 bytes and a header, in records of 32 KiB.
+            assert_eq!(barriers.len(), 8);
+            barriers
+        };
+        assert_eq!(barriers(true), [true; 8]);
+        let today = barriers(false);
+        assert_eq!(today.iter().filter(|&&barrier| barrier).count(), 1);
+        assert_eq!(today.last(), Some(&true));
+    }
 
     #[test]
     fn a_commit_is_a_descriptor_the_pages_and_a_record_behind_a_barrier() {

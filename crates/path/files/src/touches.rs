@@ -90,6 +90,15 @@ impl Touches {
             self.list.extend([Touch::Read(page), Touch::Dirty(page)]);
         }
     }
+    /// Records that a page which always stays in memory is changed, as `change` does without the
+    /// read.
+    pub(crate) fn change_resident(&mut self, page: u64) {
+        let mut lately = self.list.iter().rev().take(LATELY);
+        if !lately.any(|&touch| matches!(touch, Touch::Dirty(other) if other == page)) {
+            self.push(Touch::Dirty(page));
+        }
+    }
+
     pub(crate) fn fresh(&mut self, page: u64) {
         self.push(Touch::Fresh(page));
     }

@@ -55,7 +55,8 @@ const CLUSTER: u64 = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Kernel whose rules hold for room ahead, log and inodes. Default "2.6.24".
+    /// Kernel whose rules hold for room ahead, log and inodes. Default "today" in a host; "2.6.24" in a
+    /// host that is `like = "linux-2.6.23"` or "ideal", and outside of hosts.
     pub kernel: Kernel,
     /// Number of allocation groups (`mkfs.xfs -d agcount`). Default 4, each of at most 1 TiB; on a
     /// striped device 8 to 32, by size.
@@ -156,10 +157,11 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     }
     let count = config.groups(pages, align)?;
     let mut space = Space::new(pages, count, config.kernel.fixed_blocks());
-    let log = config
-        .log_size
-        .map_or(config.kernel.log_bytes(pages * 4096), |size| size.0)
-        .div_ceil(4096);
+    // The log lies within one group, so a usual log is no larger than that (`calculate_log_size` of
+    // mkfs.xfs).
+    let room = pages / u64::from(count) - config.kernel.fixed_blocks();
+    let usual = (config.kernel.log_bytes(pages * 4096) / 4096).min(room);
+    let log = config.log_size.map_or(usual, |size| size.0.div_ceil(4096));
     let area = space.hide(count / 2, log).ok_or(no_space(log))?;
     let mut format = Xfs {
         space,

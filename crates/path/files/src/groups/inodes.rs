@@ -114,7 +114,7 @@ impl Groups {
         } else {
             counts.debt.saturating_sub(1)
         };
-        touches.change(self.layout.inode_bitmap(group));
+        self.change_inode_bitmap(group, touches);
         self.changed_counts(group, touches);
     }
 
@@ -127,7 +127,7 @@ impl Groups {
         let counts = &mut self.counts[group as usize];
         counts.inodes += 1;
         counts.directories -= u32::from(directory);
-        touches.change(self.layout.inode_bitmap(group));
+        self.change_inode_bitmap(group, touches);
         self.changed_counts(group, touches);
     }
 
