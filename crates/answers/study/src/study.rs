@@ -679,6 +679,7 @@ pub(crate) fn overrides(set: &[String], seed: Option<u64>) -> Overrides {
         set: set.to_vec(),
         seed,
         ideal_arrays: true,
+        ideal_hosts: true,
         ..Overrides::default()
     }
 }

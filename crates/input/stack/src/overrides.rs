@@ -35,6 +35,9 @@ pub struct Overrides {
     /// True to keep workloads of the kind `background` beside the trace. The run does not wait for
     /// them.
     pub beside_background: bool,
+    /// True to make each host with an elevator `like = "ideal"`, unless its table says otherwise.
+    /// Studies need this, because their papers and results know nothing of today's kernel.
+    pub ideal_hosts: bool,
 }
 
 /// The policy that stops the platters of a stack's drives.
@@ -99,6 +102,9 @@ impl Overrides {
         self.set
             .iter()
             .try_for_each(|assignment| document.set(assignment))?;
+        if self.ideal_hosts {
+            make_hosts_ideal(document)?;
+        }
         self.stops
             .as_ref()
             .map_or(Ok(()), |stops| replace_stops(document, stops))
@@ -300,6 +306,33 @@ fn absolute(path: &Path) -> Result<PathBuf, StackError> {
         .map_err(|error| StackError::whole(path.display().to_string(), error.to_string()))
 }
 
+/// Gives `like = "ideal"` to each table with an elevator or files, and without `like`.
+fn make_hosts_ideal(document: &mut Document) -> Result<(), StackError> {
+    let values = document.values();
+    let hosts = values.get("hosts").and_then(Value::as_array);
+    let mut tables: Vec<String> = (0..hosts.map_or(0, Vec::len))
+        .map(|host| format!("hosts[{host}]"))
+        .collect();
+    tables.extend(["host", "host.members", "shared"].map(str::to_owned));
+    let meant: Vec<String> = tables
+        .into_iter()
+        .filter(|table| {
+            let pointer = format!("/{}", table.replace(['.', '['], "/").replace(']', ""));
+            let whole = Value::Object(values.clone());
+            let keys = whole.pointer(&pointer).and_then(Value::as_object);
+            let concerned = |keys: &Map<String, Value>| {
+                ["elevator", "files"]
+                    .iter()
+                    .any(|&key| keys.contains_key(key))
+            };
+            keys.is_some_and(|keys| concerned(keys) && !keys.contains_key("like"))
+        })
+        .collect();
+    meant
+        .iter()
+        .try_for_each(|table| put(document, &format!("{table}.like"), json!("ideal")))
+}
+
 fn put(document: &mut Document, key: &str, value: Value) -> Result<(), StackError> {
     document
         .put(key, value)
@@ -392,5 +425,32 @@ mod tests {
             found,
             json!({ "workload": { "kind": "trace", "path": "/a.parquet" } })
         );
+    }
+
+    #[test]
+    fn hosts_of_studies_are_ideal_unless_they_say_otherwise() {
+        let ideal = Overrides {
+            ideal_hosts: true,
+            ..Overrides::default()
+        };
+        let text = r#"
+            [host]
+            elevator = "noop"
+            [host.members]
+            elevator = "cfq"
+            like = "linux-2.6.23"
+            [shared]
+            queue_depth = 4
+            [[hosts]]
+            name = "a"
+            [[hosts]]
+            elevator = "deadline"
+        "#;
+        let document = changed(text, &ideal);
+        assert_eq!(document["host"]["like"], "ideal");
+        assert_eq!(document["host"]["members"]["like"], "linux-2.6.23");
+        assert_eq!(document["shared"].get("like"), None);
+        assert_eq!(document["hosts"][0].get("like"), None);
+        assert_eq!(document["hosts"][1]["like"], "ideal");
     }
 }

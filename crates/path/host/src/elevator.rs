@@ -7,7 +7,6 @@
 //! |---|---|
 //! | `none.rs` | no elevator, as in Linux 6 |
 //! | `noop.rs` | in order of arrival, with merges |
-//! | `none.rs` | no scheduler, as in Linux 6: in order of arrival, with merges |
 //! | `fifo.rs` | in order of arrival, without merges |
 //! | `sstf.rs`, `scan.rs`, `c_scan.rs` | the classics, by address |
 //! | `vr.rs` | V(R), with expiries |

@@ -88,7 +88,8 @@ fn a_drive_of_first_come_first_served_gains_from_a_better_elevator() {
     let drive = format!("{DRIVE}drive_settings = {{ queue = {{ discipline = \"fcfs\" }} }}\n");
     let mean = |elevator: &str| {
         run(
-            &format!("[host]\nelevator = \"{elevator}\"\nqueue_depth = 1"),
+            // An ideal host, so that only the orders differ.
+            &format!("[host]\nlike = \"ideal\"\nelevator = \"{elevator}\"\nqueue_depth = 1"),
             &drive,
         )
         .1
