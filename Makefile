@@ -9,7 +9,7 @@ PROPTEST_RNG_SEED ?= 1
 # More than processors: tests of servers mostly wait.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check bench instructions lint deny minimum-rust simulation-only docs storeys pictures generate samples fuzz toolchain toolchain-c studies held-out
+.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check kernel-check bench instructions lint deny minimum-rust simulation-only docs storeys pictures generate samples fuzz toolchain toolchain-c studies held-out
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -145,6 +145,10 @@ memory-check: toolchain clients ## The kernel's page cache beside ours: hits, fl
 	@$(CARGO) build --release --quiet --package fullstroke
 	@$(CARGO) build --release --quiet --package fullstroke-memory --example replay
 	@tools/memory-check.py
+
+kernel-check: toolchain clients ## The kernel's elevators beside ours, on a served disk (root, Linux, about 10 minutes)
+	@$(CARGO) build --release --quiet --package fullstroke
+	@tools/kernel-check.py
 
 generate: toolchain ## Write again what is generated: JSON schemas, docs/reference/, docs/fio.md, docs/metrics.md
 	FULLSTROKE_GENERATE=1 $(CARGO) test --quiet --package fullstroke-stack --package fullstroke-study --test generated

@@ -240,7 +240,6 @@ macro_rules! elevators {
 elevators! {
     "none" => none, Sequence;
     "noop" => noop, Drain;
-    "none" => none, Sequence;
     "fifo" => fifo, Sequence;
     "sstf" => sstf, Sequence;
     "scan" => scan, Sequence;
