@@ -1132,6 +1132,7 @@ fn priced(microwatts: [u64; 8], microjoules: (u64, u64)) -> PowerConfig {
         }),
         standby_w: Some(STANDBY_UW as f64 / 1e6),
         start_stop_cycles: None,
+        load_cycles: None,
     }
 }
 
