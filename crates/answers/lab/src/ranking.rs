@@ -15,9 +15,9 @@ const CONFIDENCE: f64 = 0.95;
 /// Candidates in order, the best first.
 ///
 /// A candidate that could not serve every request ranks behind all that could, because the missing
-/// requests would flatter its times. Candidates that do not carry the load rank behind those that
-/// do, by the share that they carry. Their response times grow with the length of the load, so such
-/// times do not rank drives. The intervals of the differences to the best candidate hold together
+/// requests would flatter its times. A candidate that cannot serve the load as fast as the load
+/// arrives ranks behind all candidates that can. Several such candidates rank by the served share of
+/// the load, because their response times grow with the length of the load. The intervals of the differences to the best candidate hold together
 /// with 95 % confidence. Each pair that could have been compared gets an equal share of the error
 /// (Bonferroni over all pairs, because the data also decide which candidate is best).
 #[derive(Clone, Debug, Default, Serialize)]

@@ -6,7 +6,7 @@ use fullstroke_units::{Sectors, Time};
 /// A signal with its sender and time. Nodes that pass a notice on keep both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// The message. Its addresses are those of the last node that passed it up.
+    /// The message. Each node that passes the message up translates the addresses into its own.
     pub signal: Signal,
     /// Time of the event; [`Time::NEVER`] until the driver fills in the present.
     pub at: Time,

@@ -190,7 +190,7 @@ impl Node for Flusher {
     }
 }
 
-/// A workload that issues its requests at their times and logs their completions.
+/// A workload that issues listed requests at the listed times and logs the completions.
 struct Script {
     requests: VecDeque<(u64, Request)>,
     fails_after: Option<usize>,

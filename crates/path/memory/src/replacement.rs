@@ -97,7 +97,7 @@ pub trait Replacement: Send {
     /// Notes the eviction of a victim.
     fn evicted(&mut self, _pages: &Pages, _gone: &Stretch) {}
 
-    /// Forgets these pages, because their object has changed its identity.
+    /// Forgets the history of these pages, because the file system has discarded their contents.
     fn forgotten(&mut self, _run: Run) {}
 }
 

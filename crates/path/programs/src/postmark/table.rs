@@ -2,7 +2,7 @@
 
 use crate::mersenne::Mersenne;
 
-/// A file. Its name is its number, in its directory.
+/// A file. The number is the file's name in the directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct File {
     pub number: u32,

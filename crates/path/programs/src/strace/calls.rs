@@ -34,7 +34,7 @@ impl End {
     }
 }
 
-/// A call with its process, its begin, its arguments and its result.
+/// A parsed line of strace: process, time, arguments and result of a call.
 #[derive(Clone, Copy)]
 struct At<'t> {
     process: ProcessId,

@@ -109,9 +109,9 @@ pub(super) struct Recorder {
 pub(super) enum Outcome {
     /// The call is carried out. The model decides its duration.
     Played,
-    /// The call gives information about files. It takes its recorded time.
+    /// The call only asks for information about files. The model takes the recorded duration.
     Noted,
-    /// The call has no counterpart. It takes its recorded time and is counted.
+    /// The model has no such call. The model takes the recorded duration and counts the call.
     Skipped,
     /// The call waited for another process.
     Waited,

@@ -21,7 +21,7 @@ impl Volume {
         match order {
             Order::Fail { member } => {
                 self.check_fail(member)?;
-                self.fail(member, out);
+                self.fail(now, member, out);
             }
             Order::Restore {
                 member,
@@ -35,7 +35,7 @@ impl Volume {
             }
             Order::ReAdd { member } => {
                 self.check_failed(member, "re-added", below)?;
-                self.take_back(member, out);
+                self.take_back(now, member, out);
             }
             Order::Speed(speed) => {
                 check_rate(speed.most)?;
@@ -51,16 +51,16 @@ impl Volume {
     pub(super) fn hear(&mut self, now: Time, from: Port, notice: Notice, out: &mut Out) {
         let member = from.index();
         match notice.signal {
-            Signal::Failed => self.fail_unless_failed(member, out),
+            Signal::Failed => self.fail_unless_failed(now, member, out),
             // The member returns with the bytes of the time of its failure. These bytes are useless
             // if other members were written since.
             Signal::Returned if self.missed.binary_search(&(member as u32)).is_err() => {
                 if self.layout.member_state(member) == MemberState::Failed {
-                    self.take_back(member, out);
+                    self.take_back(now, member, out);
                 }
             }
             Signal::Replaced | Signal::Returned => {
-                self.fail_unless_failed(member, out);
+                self.fail_unless_failed(now, member, out);
                 self.restore(now, member, Sectors::ZERO, self.latest_rate, out);
             }
             // The signal is about the members of the member, not about the members of this volume.
@@ -75,9 +75,9 @@ impl Volume {
         }
     }
 
-    fn fail_unless_failed(&mut self, member: usize, out: &mut Out) {
+    fn fail_unless_failed(&mut self, now: Time, member: usize, out: &mut Out) {
         if self.layout.member_state(member) != MemberState::Failed {
-            self.fail(member, out);
+            self.fail(now, member, out);
         }
     }
 
@@ -147,12 +147,12 @@ impl Volume {
         )))
     }
 
-    fn fail(&mut self, member: usize, out: &mut Out) {
+    fn fail(&mut self, now: Time, member: usize, out: &mut Out) {
         if self.rebuilds.forget(member) {
             // The failed member may be a source or a target of planned units.
             self.count_on_what_is_filled();
         }
-        self.set_state(member, MemberState::Failed, out);
+        self.set_state(now, member, MemberState::Failed, out);
         // After a loss of data, an operator must decide how to continue.
         self.rebuilds.halted = !self.answering;
     }
@@ -183,7 +183,7 @@ impl Volume {
         let job = Job::new(now, member, done..self.layout.member_used(member), rate);
         self.rebuilds.halted = false;
         self.no_longer_missed(member);
-        self.set_state(member, MemberState::Rebuilding { done }, out);
+        self.set_state(now, member, MemberState::Rebuilding { done }, out);
         let parted = !self.answering && self.rebuilds.part();
         if self.rebuilds.add(now, job, self.answering, self.in_flight) || parted {
             self.count_on_what_is_filled();
@@ -191,10 +191,10 @@ impl Volume {
     }
 
     /// Makes a failed member alive again with its old bytes.
-    fn take_back(&mut self, member: usize, out: &mut Out) {
+    fn take_back(&mut self, now: Time, member: usize, out: &mut Out) {
         self.no_longer_missed(member);
         self.returning = true;
-        self.set_state(member, MemberState::Alive, out);
+        self.set_state(now, member, MemberState::Alive, out);
         self.returning = false;
         self.rebuilds.halted = !self.answering;
     }
@@ -217,11 +217,11 @@ impl Volume {
     }
 
     /// Changes a state. Sends a signal upwards if the volume has failed or is available again.
-    fn set_state(&mut self, member: usize, state: MemberState, out: &mut Out) {
+    fn set_state(&mut self, now: Time, member: usize, state: MemberState, out: &mut Out) {
         self.changes += 1;
         self.layout.set_member_state(member, state);
         self.first_alive = first_alive(&*self.layout);
-        self.gears_changed(out);
+        self.gears_changed(now, out);
         self.tell_whether_answering(out);
     }
 
@@ -273,7 +273,7 @@ impl Volume {
                 // Sectors without a source are skipped at once.
                 self.free.push(slot as u32);
                 self.rebuilds.begin(begun, None, end, self.changes);
-                self.follow_units(out);
+                self.follow_units(begun, out);
                 continue;
             }
             self.rebuilds.begin(begun, Some(slot), end, self.changes);
@@ -300,15 +300,15 @@ impl Volume {
         };
         let filled = status == Status::Done && self.flights[slot].plan.ios().iter().all(is_there);
         self.rebuilds.end(at, slot, filled);
-        self.follow_units(out);
+        self.follow_units(at, out);
     }
 
-    fn follow_units(&mut self, out: &mut Out) {
+    fn follow_units(&mut self, at: Time, out: &mut Out) {
         while let Some(step) = self.rebuilds.step() {
             match step {
                 Step::Filled(end) => {
                     while let Some(filling) = self.rebuilds.advance(end) {
-                        self.member_filled(filling, out);
+                        self.member_filled(at, filling, out);
                     }
                 }
                 // If a member has failed meanwhile, the unit is planned again without that member.
@@ -323,7 +323,7 @@ impl Volume {
     }
 
     /// Records the progress of a member in the present job.
-    fn member_filled(&mut self, filling: Filling, out: &mut Out) {
+    fn member_filled(&mut self, at: Time, filling: Filling, out: &mut Out) {
         let Filling { member, done, used } = filling;
         let whole = done == used;
         debug_assert!(
@@ -340,7 +340,7 @@ impl Volume {
             whole,
         });
         if whole {
-            return self.set_state(member, MemberState::Alive, out);
+            return self.set_state(at, member, MemberState::Alive, out);
         }
         self.layout
             .set_member_state(member, MemberState::Rebuilding { done });

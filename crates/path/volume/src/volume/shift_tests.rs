@@ -207,3 +207,17 @@ fn copies_keep_their_rate() {
     assert!(copied, "more is stale than a second's");
     assert!(!members(&bench.pass(60, 0), Operation::Standby).is_empty());
 }
+
+#[test]
+fn a_failure_ends_a_shift_down_and_the_time_of_each_gear_is_counted_in_that_gear() {
+    let mut bench = Bench::new(json!({ "copy_rate": "1KiB" }));
+    (0..30).for_each(|_| drop(bench.ask(Operation::Write)));
+    bench.pass(20, 0);
+    let falling = bench.reading("volume_falling_gear_share") * 20.0;
+    assert!(falling > 5.0, "the shift down lasts: {falling} s");
+    bench.call(|volume, now, cx| volume.ordered(now, Order::Fail { member: 5 }, cx).unwrap());
+    bench.pass(20, 0);
+    let share = |gear: &str| bench.reading(&format!("volume_{gear}_gear_share")) * 40.0;
+    assert_eq!(share("falling"), falling);
+    assert_eq!(share("high"), 40.0 - falling);
+}

@@ -370,7 +370,7 @@ impl Volume {
     }
 
     /// Handles a change of a member's state: gives up a shift down, or leaves the low gear.
-    pub(super) fn gears_changed(&mut self, out: &mut Out) {
+    pub(super) fn gears_changed(&mut self, now: Time, out: &mut Out) {
         let survived = self.layout.failures_survived();
         let impaired = !self.layout.member_states().impaired().is_empty();
         let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else {
@@ -378,7 +378,7 @@ impl Volume {
         };
         let gear = gears.gear();
         if shifts.gear == Gear::Falling && gear == Gear::High {
-            shifts.gear = gear;
+            shifts.enter(now, gear);
             shifts.copy = Copying::No;
             out.signal(Signal::Shifted(gear));
         }
