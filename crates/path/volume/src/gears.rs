@@ -3,7 +3,8 @@
 //! The layer above sees an array of all members, RAID 0 or RAID 5. The native data of the array
 //! lies in the front of each member. The members that stop in the low gear are the *transient*
 //! members. Their data is stored a second time on the active members, in space outside the native
-//! data. This second copy is the **soft state**. The soft state is striped by the same RAID level.
+//! data. This second copy is the **soft state**. The soft state is striped by the same RAID level;
+//! a row of its chunks is a **soft row**.
 //! The low gear therefore survives the same failures as the high gear. Native data never moves.
 //!
 //! The layout keeps a set of **stale** soft rows. In the high gear, a write of a transient member
@@ -11,6 +12,9 @@
 //! shift copies stale rows while requests are served. A write during a shift goes to both places,
 //! unless its row is still to be copied. The set of stale rows therefore only shrinks, and the
 //! shift ends.
+//!
+//! A shift down is the gear `falling`, and a shift up the gear `rising`. *Home* is the place of
+//! native data on a transient member.
 //!
 //! | gear | transient data is read from | a write goes to |
 //! |---|---|---|

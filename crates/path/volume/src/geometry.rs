@@ -1,4 +1,5 @@
-//! The pattern in which a layout deals its addresses to its members.
+//! The pattern in which a layout deals its addresses to its members: chunk size, members in a row,
+//! parity.
 
 use fullstroke_contract::Extent;
 use fullstroke_units::Sectors;

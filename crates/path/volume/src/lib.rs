@@ -1,16 +1,28 @@
 //! Disk arrays: address maps, parity plans, and the layer that carries out the plans.
 //!
+//! The terms of this crate:
+//!
+//! | term | meaning |
+//! |---|---|
+//! | member | a drive or a volume inside the volume, counted from 0 |
+//! | sector | 512 bytes, the unit of all addresses and lengths |
+//! | chunk | consecutive addresses of the volume on one member |
+//! | row | the chunks of all members at one offset, with their parity |
+//! | stripe | in an array that md runs: the pages of 4 KiB of all members at one offset |
+//! | P, Q | the exclusive or of a row's data, and the second sum of RAID 6 |
+//!
 //! A [`Layout`] maps the sectors of a volume to sectors of its members. A layout turns each request
 //! into a [`Plan`]: member I/O in phases, and the parity arithmetic between the phases. The
-//! [`Volume`] is a layer: it issues the member I/O in order, keeps writes of one stripe apart, and
-//! accounts for the time. Layouts nest as layers do: a member may be a volume.
+//! [`Volume`] is a layer: it issues the member I/O in order, keeps writes of one row apart, and
+//! accounts for the time. Volumes nest: a member may be a volume with a layout of its own.
 //!
 //! Members fail, are replaced by empty members and are filled again while the volume is in use.
 //! [`MemberStates`] holds the states of the members, [`Layout::plan_rebuild`] plans the rebuild,
 //! and the [`Volume`] carries out the rebuild in the background.
 //!
-//! Parity layouts that Linux's md runs ([`Like::Md`]) plan stripe by stripe; [`MdVolume`] is their
-//! layer.
+//! RAID 4, 5 and 6 as Linux's md runs them ([`Like::Md`], the default of simulated stacks) plan
+//! stripe by stripe; [`MdVolume`] is their layer. RAID 1 and 10 like md keep the [`Volume`], and
+//! choose the copy to read by md's rule.
 //!
 //! Each layout has a file: [`jbod`], [`raid0`], [`raid1`], [`raid10`], [`raid4`], [`raid5`],
 //! [`raid6`], [`lzvs`], [`lzvs_geo`], [`lzvs_naive`], [`paraid`]. [`REGISTRY`] lists all layouts by

@@ -13,7 +13,7 @@
 //! among the zone's chunks. The kernel code of Lloyd's appendix B differs in two points. The code
 //! adds the start of the zone in the array. This sum counts the zones of both members, and
 //! addresses run past the end of the member. The code also finds the zone by a division by a mean
-//! size. The result is slightly wrong for block-exact zones.
+//! size. The result is slightly wrong for zones that are rounded to whole blocks.
 //!
 //! If the members differ in size, the size of the smallest counts.
 

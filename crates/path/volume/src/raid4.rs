@@ -1,7 +1,7 @@
 //! `raid4`: rows of chunks with parity on the last member.
 //!
-//! Same as raid5, but the parity does not rotate: the last member takes part in every write and in
-//! no read.
+//! Same as raid5, but the parity does not rotate. With all members alive, the last member takes part
+//! in every write and in no read.
 
 use crate::layout::Layout;
 use crate::like::Like;

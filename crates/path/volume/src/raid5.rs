@@ -1,9 +1,10 @@
 //! `raid5`: rows of chunks, each row with one rotating parity chunk.
 //!
 //! Any one member may fail. A write of part of a row needs reads first. A read-modify-write reads
-//! the old data and the old parity; a reconstruct-write reads the other data of the row. The layout
-//! takes the method with fewer member I/Os. A write of a whole row needs no reads. A read of a
-//! failed member's data reads the same sectors of all other members.
+//! the old data and the old parity; a reconstruct-write reads the other data of the row. An array
+//! like `ideal` takes the method with fewer member I/Os; an array like md follows `parity_updates`.
+//! A write of a whole row needs no reads. A read of a failed member's data reads the same sectors of
+//! all other members.
 
 use crate::layout::Layout;
 use crate::like::Like;

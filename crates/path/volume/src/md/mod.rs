@@ -8,7 +8,8 @@
 //! 1. A write joins the stripe that a neighbour has begun. Neighbours that arrive before the thread
 //!    runs become one write, and a stripe that is overwritten as a whole needs no reads.
 //! 2. Pages in memory need not be read again, and writes wait if all stripes have work.
-//! 3. Member I/O consists of pages. The plug of the block layer joins adjacent pages.
+//! 3. Member I/O consists of pages. The plug of the block layer collects the I/O of one pass of the
+//!    thread, and joins adjacent pages.
 //!
 //! | file | duty |
 //! |---|---|
@@ -21,8 +22,8 @@
 //! | `bitmap.rs` | the write-intent bitmap above an array |
 //! | `core.rs` | tables of requests and of member I/O in flight |
 //!
-//! Departures: the thread needs no processor time. The cache does not grow under pressure
-//! (`grow_one_stripe` in `raid5d`). Rebuilds are those of [`Volume`].
+//! Departures from the kernel: the thread needs no processor time. The cache does not grow under
+//! pressure (`grow_one_stripe` in `raid5d`). Rebuilds are those of [`Volume`].
 
 mod batch;
 mod bitmap;

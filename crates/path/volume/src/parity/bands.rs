@@ -1,5 +1,5 @@
 //! The part of one row inside a request, in cuts. Each cut concerns the same chunks from end to
-//! end.
+//! end. In a plan, each cut becomes a [`Band`](crate::Band) with the method of the cut.
 
 use std::ops::Range;
 

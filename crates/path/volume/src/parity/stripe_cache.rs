@@ -7,9 +7,10 @@
 //! (`chunk_aligned_read`).
 //!
 //! Here the cache only tells which reads a plan may leave out. When plans are carried out on bytes,
-//! they are made again without the cache, from the members (see `ARCHITECTURE.md`, "Bytes"). Two
-//! features of md are missing. md delays a write for a moment so that other writes of the stripe
-//! can join. md also lets writes wait if all stripes are in use.
+//! they are made again without the cache, from the members (see `ARCHITECTURE.md`, "One NBD
+//! byte"). This cache belongs to arrays like `ideal`, and two features of md are missing here. md
+//! delays a write for a moment so that other writes of the stripe can join. md also lets writes
+//! wait if all stripes are in use. The module `md` has both.
 
 use fullstroke_contract::{ConfigError, Extent};
 use fullstroke_units::{Lbn, Sectors};

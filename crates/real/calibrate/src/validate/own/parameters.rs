@@ -42,8 +42,8 @@ pub(super) enum Values {
 }
 
 /// The parameters, in the order of their effect, the strongest first. The speed of rotation is no
-/// parameter: with other seeks, response times fit a wrong speed as well (VALIDATION.md, "A disk by
-/// its log").
+/// parameter: with other seeks, response times fit a wrong speed as well (VALIDATION.md, "A disk
+/// from its log, with a wrong start").
 pub(super) const PARAMETERS: [Parameter; 8] = [
     Parameter {
         key: "buffer.write_back",
