@@ -4,8 +4,8 @@
 //! lies in the front of each member. The members that stop in the low gear are the *transient*
 //! members. Their data is stored a second time on the active members, in space outside the native
 //! data. This second copy is the **soft state**. The soft state is striped by the same RAID level;
-//! a row of its chunks is a **soft row**.
-//! The low gear therefore survives the same failures as the high gear. Native data never moves.
+//! a row of its chunks is a **soft row**. The low gear therefore survives the same failures as the
+//! high gear. Native data never moves.
 //!
 //! The layout keeps a set of **stale** soft rows. In the high gear, a write of a transient member
 //! makes the soft state stale. In the low gear, such a write makes the transient member stale. A

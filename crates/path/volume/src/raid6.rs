@@ -2,8 +2,7 @@
 //!
 //! Any two members may fail. P is the exclusive or of the row's data. Q is a Reed-Solomon sum over
 //! GF(2^8). The places of P and Q and the coefficients of the data are those of the Linux md
-//! driver; [`Rotation`] has the places. A write of part of a row updates both P
-//! and Q.
+//! driver; [`Rotation`] has the places. A write of part of a row updates both P and Q.
 
 use crate::layout::Layout;
 use crate::like::Like;
