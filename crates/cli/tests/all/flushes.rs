@@ -31,16 +31,16 @@ fn number(report: &Value, path: &str) -> f64 {
 fn the_readmes_stack_answers_with_a_host_about_as_it_does_without() {
     let mean = |set: &[&str]| number(&report("raid5", set), "/response_ms/mean");
     let without = mean(&[]);
-    let of = |elevator: &str| mean(&[elevator, "host.queue_depth=64"]);
-    let with = of("host.elevator=mq-deadline");
+    let of = |rule: &str| mean(&["host.elevator=mq-deadline", "host.queue_depth=64", rule]);
+    let with = of("host.flush=sequence");
     assert!(
         with < 2.0 * without,
         "{with} ms with a host, {without} ms without"
     );
-    let barriers = of("host.elevator=deadline");
+    let barriers = of("host.flush=drain");
     assert!(
-        barriers > 10.0 * without,
-        "barriers drain the queue of deadline's kernels: {barriers} ms"
+        barriers > 2.0 * with,
+        "barriers drain the queue: {barriers} ms, {with} ms without barriers"
     );
 }
 

@@ -56,7 +56,7 @@ const MEASURED: [Measured; 4] = [
     },
     Measured {
         name: "Travelstar 7K100",
-        file: drive!("hitachi-travelstar-7k100-100gb"),
+        file: drive!("hitachi-7k100-100gb"),
         reads: [
             (1, 16.98, 29.8),
             (2, 33.33, 51.1),
