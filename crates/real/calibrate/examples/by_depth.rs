@@ -1,6 +1,6 @@
 //! Prints the response times of random requests of 4 KiB on a drive file by queue depth.
 //!
-//! `cargo run --release -p fullstroke-drive --example by_depth -- drives/samsung-f1-1tb.toml`
+//! `cargo run --release -p fullstroke-calibrate --example by_depth -- drives/samsung-f1-1tb.toml`
 //!
 //! Further arguments replace keys of the drive file: `queue.margin_ms=1`.
 
