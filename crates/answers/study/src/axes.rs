@@ -120,6 +120,7 @@ impl Matrix {
             .axes
             .iter()
             .map(|axis| axis.values.len())
+            // The product of user values may exceed the range, and then also exceeds the bound.
             .try_fold(1usize, usize::checked_mul);
         if count.is_none_or(|count| count > POINTS_MAX) {
             let message = format!("the axes span more than {POINTS_MAX} points; divide the study");

@@ -429,6 +429,7 @@ impl Rule {
             return Err(ConfigError::new("published", message));
         };
         let tolerance = config.tolerance.unwrap_or(NEAR);
+        // NaN fails the first comparison, so it is refused as well.
         if !(tolerance >= 0.0 && tolerance.is_finite()) {
             return Err(ConfigError::new(
                 "tolerance",

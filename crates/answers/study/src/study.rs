@@ -66,6 +66,8 @@ fn check_seeds(config: &StudyConfig) -> Result<(), ConfigError> {
             "found 0; expected at least 1",
         ));
     }
+    // Below 0.5 an interval would leave out the value more often than not. 1 has an infinite
+    // interval.
     if !(0.5..1.0).contains(&config.confidence) {
         let message = format!(
             "found {}; expected a part from 0.5 to below 1",
@@ -608,6 +610,7 @@ impl Study {
             _ => 0,
         };
         (first..first.saturating_add(count))
+            // A seed near the end of the range continues at 0; each number is as good a seed.
             .map(|number| self.config.seed.wrapping_add(number))
             .collect()
     }
@@ -689,6 +692,7 @@ struct AsIf;
 
 impl Data for AsIf {
     fn value(&self, _: usize, _: usize) -> Option<Estimate> {
+        // Any number will do: only the kind of the result is checked.
         Some(Estimate::exact(1.0))
     }
 }
