@@ -110,6 +110,7 @@ impl Batches {
                 second.clear();
             }
         }
+        // A shift of 64 bits would be an overflow. 2^63 requests are out of reach.
         assert!(self.shift < 63, "a batch of 2^64 requests");
         self.shift += 1;
     }

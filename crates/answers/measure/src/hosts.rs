@@ -166,6 +166,7 @@ impl HostReport {
             .iter()
             .filter(|call| each(call) >= WORTH_WORDS)
             .collect();
+        // A stable sort keeps the order of the kinds among equal costs.
         dear.sort_by(|one, other| each(other).total_cmp(&each(one)));
         let words: Vec<String> = dear
             .iter()
@@ -193,6 +194,8 @@ impl CallReport {
             (self.device_reads_each, "reads"),
             (self.device_writes_each, "writes"),
         ];
+        // Half of the mark: a call just worth words may have two kinds of requests just below the
+        // mark.
         let parts = parts.iter().filter(|(each, _)| *each >= WORTH_WORDS / 2.0);
         let parts: Vec<String> = parts
             .map(|(each, what)| format!("{each:.1} {what}"))

@@ -234,6 +234,7 @@ impl Measurement {
         );
         let simulated_s = outcome
             .end
+            // A run may end before the warm-up does.
             .saturating_since(self.counted_from)
             .as_secs_f64();
         let whole_s = outcome.end.saturating_since(self.began).as_secs_f64();
@@ -510,6 +511,7 @@ fn drive_io_kib(drives: &[fullstroke_contract::MemberStatistics]) -> f64 {
         .map(|drive| (drive.sectors_read + drive.sectors_written).0)
         .sum();
     let ios: u64 = drives.iter().map(|drive| drive.reads + drive.writes).sum();
+    // A drive without I/O gives NaN, which tables show as `-`.
     sectors as f64 / 2.0 / ios as f64
 }
 

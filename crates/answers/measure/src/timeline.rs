@@ -215,6 +215,7 @@ impl Timeline {
             .since(finished.arrived)
             .as_nanos();
         let column = self.column_of(finished.arrived);
+        // A response on a bound belongs to the row above it.
         let row = self.bounds_ns.partition_point(|&bound| bound <= response);
         self.cells[column * ROWS + row].record(&finished.completion.breakdown);
         self.responses.record(response);
