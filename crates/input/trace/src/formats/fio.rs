@@ -109,6 +109,7 @@ impl IoLog {
                 let before = fields.clone();
                 let time = fields.integer("a time in whole units")?;
                 fields.separator_of_spaces()?;
+                // A time in the unit of the log may exceed 64 bits of nanoseconds.
                 time.checked_mul(unit_ns)
                     .ok_or_else(|| before.mismatch("a time within 584 years"))
             }

@@ -190,6 +190,7 @@ impl HpSrt {
         };
         let block = u64::from(word(record, 7));
         let extent = block
+            // Blocks have the header's sector size, and a product beyond 2^64 bytes is damage.
             .checked_mul(*sector_bytes)
             .and_then(|at| sectors_of_bytes(at, word(record, 6).into()));
         let (start, sectors) = extent.ok_or_else(|| {
