@@ -370,6 +370,7 @@ fn warnings(roster: &Roster, assumed: Option<String>, unused: &[Sectors]) -> Vec
         .min()
         .unwrap_or(0);
     let wasted = roster.slots.iter().zip(unused).filter(|(slot, unused)| {
+        // Both sides may exceed the range for a member of exabytes, and then compare as equal.
         let much = unused.0.saturating_mul(100) > slot.sectors.saturating_mul(WASTED_PERCENT);
         much && slot.sectors > smallest
     });

@@ -310,6 +310,7 @@ impl Shown<'_> {
             ]);
         }
         writeln!(text, "{}", table.trim_fmt())?;
+        // `checked_sub` is `None` below the limit, and `Some(0)` at the limit: nothing is left out.
         match file.fragments.len().checked_sub(LISTED) {
             Some(more @ 1..) => writeln!(text, "and {more} more; --json lists all"),
             _ => Ok(()),

@@ -199,6 +199,7 @@ fn drives(
     width: usize,
     lines: &mut Vec<Line<'static>>,
 ) {
+    // A narrow terminal cuts the row at the right rather than losing the track.
     let track = width.saturating_sub(DRIVE_WIDTH).max(TRACK_CELLS_MIN);
     let bar = BAR_CELLS + 5;
     let platter = if track < 14 { "out" } else { "outside" };
@@ -259,6 +260,7 @@ fn bar(look: Look, requests: u32) -> String {
     let parts = (share * parts_max as f64).ceil() as usize;
     let mut bar: String =
         std::iter::repeat_n(signs[signs.len() - 1], parts / signs.len()).collect();
+    // 0 parts have no partly filled cell.
     if let Some(part) = (parts % signs.len()).checked_sub(1) {
         bar.push(signs[part]);
     }
@@ -270,6 +272,7 @@ fn bar(look: Look, requests: u32) -> String {
 fn arm(look: Look, drive: &DriveStatus, track: usize) -> (String, String, String) {
     let signs = look.signs;
     let last = track.saturating_sub(1);
+    // A server of another version may report any share.
     let at = ((drive.head_share.clamp(0.0, 1.0) * last as f64).round() as usize).min(last);
     let platter = |cells: usize| signs.track.to_string().repeat(cells);
     let head = if drive.busy {
