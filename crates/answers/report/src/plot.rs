@@ -161,6 +161,7 @@ fn legend(sheet: &mut Markup, keys: &[Key], y: f64) -> f64 {
     let (mut x, mut row) = (MARGIN, 0);
     for key in keys {
         let width = 30.0 + LETTER * key.name.chars().count() as f64;
+        // The first key of a row is placed even if it is wider than the row.
         if x > MARGIN && x + width > MARGIN + WIDTH {
             (x, row) = (MARGIN, row + 1);
         }
