@@ -93,6 +93,7 @@ fn footer_line(view: &View<'_>, above: usize, below: usize) -> Line<'static> {
 fn lines(view: &View<'_>, width: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for (index, now) in view.now.exports.iter().enumerate() {
+        // Without an earlier look no time has passed, and the rates are unknown.
         let before = view.before.exports.get(index).unwrap_or(now);
         export(view.look, before, now, width, &mut lines);
     }
@@ -285,6 +286,7 @@ fn arm(look: Look, drive: &DriveStatus, track: usize) -> (String, String, String
 
 fn state(drive: &DriveStatus) -> String {
     match drive.rebuilt_share {
+        // Rounded down, so that 100 % means complete.
         Some(share) => format!("{} {:.0}%", drive.state.name(), (100.0 * share).floor()),
         None => drive.state.name().to_owned(),
     }
@@ -305,14 +307,17 @@ fn cut(text: &str, width: usize, look: Look) -> String {
         return text.to_owned();
     }
     let kept = text.chars().take(width.saturating_sub(1));
+    // A width of 0 has no room for the sign either.
     kept.chain((width > 0).then_some(look.signs.cut)).collect()
 }
 
 /// Formats a non-negative number in at most six characters; `-` for NaN.
 fn brief(value: f64) -> String {
     match value {
+        // NaN fails all comparisons below and would reach the last arm.
         value if value.is_nan() => "-".to_owned(),
         0.0 => "0".to_owned(),
+        // The limits are half a digit below powers of ten, because rounding would add a digit.
         value if value < 9.995 => format!("{value:.2}"),
         value if value < 99.95 => format!("{value:.1}"),
         value if value < 99_999.5 => format!("{value:.0}"),
