@@ -93,6 +93,7 @@ impl IoLog {
         if let Some(&number) = self.files.get(name) {
             return Ok(number);
         }
+        // Cannot fail: there are at most `FILES_MAX` files.
         let number = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
         if self.files.len() == FILES_MAX {
             return Err(before.mismatch("one of the first 65536 files"));

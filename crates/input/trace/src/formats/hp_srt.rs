@@ -136,6 +136,7 @@ impl Parser for HpSrt {
             let length = match begin.len() {
                 0 => return Ok(false),
                 BEGIN_BYTES => record_bytes(begin, place)?,
+                // Fewer bytes than a record begins with: `bytes` then reports the cut record.
                 _ => BEGIN_BYTES,
             };
             let Some(record) = input.bytes(length, "record")? else {
