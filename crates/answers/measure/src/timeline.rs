@@ -11,6 +11,7 @@ use fullstroke_units::{Duration, SECTOR_BYTES, Time};
 use serde::{Serialize, Serializer};
 
 /// Largest number of columns.
+// Even, because columns are joined in pairs.
 const COLUMNS: usize = 96;
 /// Length of the first columns.
 const FIRST_COLUMN: Duration = Duration::from_millis(1);
@@ -180,6 +181,7 @@ impl Serialize for Cause {
 
 impl Default for Visits {
     fn default() -> Visits {
+        // The neutral values of `min` and `max`, for `add`.
         let (offset_min, offset_max) = (f64::INFINITY, f64::NEG_INFINITY);
         Visits {
             requests: 0,
