@@ -120,6 +120,7 @@ impl RunList {
             }
             tables.push(table);
         }
+        // Only now: each setup is read once, and several at a time.
         let digests = digests(studies, &setups, jobs)?;
         assert_eq!(digests.len(), setups.len(), "each setup has its digest");
         check_paths(studies, set)?;
@@ -225,6 +226,7 @@ impl RunList {
             return false;
         };
         let differs = |&point: &usize| base.digests.get(point) != other.digests.get(point);
+        // Digests do not contain the seed, so they are equal with other seeds.
         matches!(variation, Variation::Seeds(_)) || claim.touched.iter().any(differs)
     }
 
