@@ -189,6 +189,7 @@ fn wrapped(text: &str, letter: f64) -> Vec<String> {
                 lines.push(String::new());
                 continue;
             }
+            // There is always a line.
             let Some(line) = lines.last_mut() else { break };
             line.push_str(if own > 0 { " " } else { "" });
             line.extend(word.drain(..word.len().min(most)));
@@ -240,6 +241,7 @@ fn written_out(looks: &str) -> String {
     let variables = variables.join("");
     let (light, dark) = variables
         .split_once("@media screen and")
+        // Without rules for dark screens, both are light.
         .unwrap_or((&variables, &variables));
     let rules = format!("{}\n{SHEET}", rules.join("\n"));
     let [mut in_light, mut in_dark] = [rules.clone(), rules];
@@ -249,6 +251,7 @@ fn written_out(looks: &str) -> String {
         }
     }
     let mut css = in_light;
+    // Writing to a string cannot fail.
     let _ = write!(
         css,
         "@media screen and (prefers-color-scheme:dark){{{in_dark}}}"
