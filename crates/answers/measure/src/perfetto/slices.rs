@@ -173,6 +173,7 @@ impl Shown {
         let mut order: Vec<usize> = (0..served.len())
             .filter(|&index| by_it(served[index]) && lasts(served[index]))
             .collect();
+        // By index among equal times, as above.
         order.sort_by_key(|&index| (began(served[index]), index));
         let spans = order
             .iter()
