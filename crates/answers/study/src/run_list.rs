@@ -103,6 +103,8 @@ impl RunList {
                     let Some((stack, mut all)) = study.stack(point, variation) else {
                         continue;
                     };
+                    // The keys of the command line replace those of the study, because they come
+                    // later.
                     all.extend(set.iter().cloned());
                     let setup = (stack, all);
                     let new = number.len();
