@@ -15,6 +15,7 @@ pub(crate) fn folded(text: &str, width: usize) -> String {
         let is_head = lines.get(at + 1).is_some_and(|next| is_rule(next));
         match Grid::read(&lines[at..]).filter(|_| is_head) {
             Some(grid) if grid.width() > width => {
+                // `lines` leaves out the rule below the head.
                 out.extend(grid.folded(width));
                 at += grid.lines.len() + 1;
             }
@@ -29,6 +30,7 @@ pub(crate) fn folded(text: &str, width: usize) -> String {
 
 /// True for the line between the head and the rows of a table.
 fn is_rule(line: &str) -> bool {
+    // In bytes, of which `─` has 3: two or more of them.
     line.len() > 3 && line.chars().all(|letter| letter == '─')
 }
 
@@ -89,6 +91,7 @@ impl Grid {
         let mut from = 0;
         while from < others.len() {
             let mut to = from + 1;
+            // The last column has no gap behind it.
             while to < others.len() && size(names) + size(&others[from..=to]) - GAP <= width {
                 to += 1;
             }

@@ -203,6 +203,7 @@ impl Touched {
             .by_origin
             .entry(origin)
             .or_insert_with(|| self.spare.pop().unwrap_or_default());
+        // Ascending and each once, as the column `members` says.
         if let Err(place) = drives.binary_search(&drive) {
             drives.insert(place, drive);
         }

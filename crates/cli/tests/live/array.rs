@@ -34,6 +34,7 @@ pub struct SmallDisk {
 impl SmallDisk {
     /// `None`, with a word, where the host allows no such mount.
     pub fn new(at: &Path) -> Option<SmallDisk> {
+        // `cat` ends when this process closes its input, so no holder outlives the test.
         let script = "mount -t tmpfs -o size=64m tmpfs \"$1\" && echo mounted && exec cat";
         let holder = Command::new("unshare")
             .args([

@@ -74,6 +74,7 @@ impl From<&Metadata> for Identity {
 /// device, or one lies below the other. Two partitions of one disk share nothing. Returns false if
 /// a path does not exist.
 pub fn share_bytes(one: &Path, other: &Path) -> bool {
+    // A path that leads nowhere has no bytes to share. The later open reports the missing file.
     let (Ok(one_identity), Ok(other_identity)) = (Identity::of(one), Identity::of(other)) else {
         return false;
     };
@@ -153,8 +154,11 @@ impl Claim {
         let loops = loop_devices();
         let mut below = Vec::new();
         for (index, layer) in layers_of(identity, path, &loops).iter().enumerate() {
+            // The check comes before the lock of each layer, because a loop device on the same
+            // bytes takes no lock.
             refuse_other_loops(layer, &loops)?;
             if index == 0 {
+                // The mount point gives a better message than the kernel's EBUSY.
                 if let Identity::BlockDevice { number } = identity
                     && let Some(place) = mounts::mount_of(number)
                 {
@@ -219,6 +223,8 @@ fn claim_below(layer: &Layer, sharing: Sharing) -> Result<Option<File>, OpenErro
         // The file was deleted, or is invisible to this process. Nobody else can reach it by name.
         Err(_) => return Ok(None),
     };
+    // Another file has taken the path of the backing file. The bytes of the old file cannot be
+    // reached by this name.
     if Identity::from(&file.metadata()?) != layer.identity {
         return Ok(None);
     }
@@ -270,10 +276,12 @@ fn lock(file: &File, sharing: Sharing) -> Result<(), OpenError> {
 
 /// Refuses a file with locks of the other kind (`fcntl`), as used by QEMU for images and by
 /// databases for files.
+// Only regular files have `fcntl` locks that programs use for images.
 fn refuse_foreign_lock(file: &File) -> Result<(), OpenError> {
     if !file.metadata()?.is_file() {
         return Ok(());
     }
+    // Length 0 means up to the end of the file (fcntl(2)).
     let whole = Flock {
         start: 0,
         length: 0,

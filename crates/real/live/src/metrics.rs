@@ -417,6 +417,8 @@ fn drive_counters(page: &mut Page, status: &Status) {
                 .totals
                 .all()
                 .filter(|(total, _)| total.key == served.key);
+            // A drive without power data has no energy, and NaN samples would break sums in
+            // Prometheus.
             for (_, total) in totals.filter(|(_, total)| !total.value().is_nan()) {
                 family.sample(&[("export", export), ("drive", &drive.name)], total);
             }

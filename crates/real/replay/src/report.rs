@@ -80,6 +80,7 @@ impl From<Outstanding> for OutstandingReport {
             trace_p90: found.trace_p90,
             p90: found.p90,
             error_mean: found.error_mean,
+            // A share of nothing has no value.
             error_share: (found.trace_mean > 0.0).then(|| found.error_share()),
             error_max: found.error_max,
             bias: found.bias,
