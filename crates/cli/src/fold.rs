@@ -78,7 +78,12 @@ impl Grid {
                 .any(|line| cell(line, column).contains(|letter: char| letter.is_alphabetic()))
         };
         let first = self.columns.iter().position(has_letter).unwrap_or(0);
-        (first + 1).min(self.columns.len())
+        // The last column cannot name the rows, because no column would be left to show.
+        if first + 1 < self.columns.len() {
+            first + 1
+        } else {
+            1
+        }
     }
 
     /// Returns the lines of the tables of at most `width` characters. A column that is wider alone
@@ -172,6 +177,25 @@ The best is a.
 ?: no interval here, and this line is no row of the table.
 ";
         assert_eq!(folded(TABLE, 34), expected);
+    }
+
+    #[test]
+    fn a_table_with_words_in_its_last_column_only_is_folded() {
+        let table = "\
+#  response  MB/s  verdict
+─────────────────────────
+1    12.345  10.1  too slow
+";
+        let expected = "\
+#  response  MB/s
+────────────────
+1    12.345  10.1
+
+#  verdict
+──────────
+1  too slow
+";
+        assert_eq!(folded(table, 18), expected);
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl Outcome {
             .map_or(0.0, |wished| over(self.p99_ms, wished.as_millis_f64()));
         let mb_per_s = wishes
             .mb_per_s
-            .map_or(0.0, |wished| over(wished, self.mb_per_s));
+            .map_or(0.0, |wished| (1.0 - self.mb_per_s / wished).max(0.0));
         let watts = wishes
             .watts
             .zip(self.mean_w)

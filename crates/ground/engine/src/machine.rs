@@ -197,12 +197,8 @@ impl Machine {
     /// Ends all background work, because no more requests will come. Volumes stop rebuilding;
     /// watchers of opportunities stop asking.
     pub fn rest<O: Observer>(&mut self, observer: &mut O) {
-        let volumes: Vec<Vec<usize>> = self.graph.volume_paths().map(<[usize]>::to_vec).collect();
-        for path in volumes {
-            // A volume without a rebuild may refuse.
-            let _ = self.order(self.now, &path, Order::Rest, observer);
-        }
-        // Watchers of opportunities would otherwise ask for ever, and the run would never end.
+        // Watchers of opportunities would otherwise ask for ever, and the run would never end. A
+        // volume without a rebuild may refuse.
         let now = self.now;
         for node in self.graph.nodes() {
             self.call(node, |node, cx| drop(node.ordered(now, Order::Rest, cx)));

@@ -120,7 +120,7 @@ impl Rebuild {
 
     /// Returns the recent speed in bytes per second.
     pub fn recent_speed(&self) -> Option<Bytes> {
-        between(self.spans[1], self.latest).or_else(|| self.speed())
+        between(self.spans[1], self.latest)
     }
 
     /// Returns the remaining time at the recent speed; `None` without a speed.

@@ -304,10 +304,13 @@ impl SharedReader {
         options.check()?;
         let mut options = options.clone();
         let key = Key::of(path, &options);
+        let shared = match &key {
+            Some(key) => decoded(key, path)?,
+            None => None,
+        };
         if needs_span(&options) {
             options.span = Some(shared_span(key.as_ref(), path, &options)?);
         }
-        let shared = key.map_or(Ok(None), |key| decoded(&key, path))?;
         let from = match shared {
             Some(decoded) => From::Memory(Memory {
                 status: decoded.beginning.clone(),

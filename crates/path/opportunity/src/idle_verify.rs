@@ -280,9 +280,14 @@ impl IdleVerify {
         }
     }
 
-    fn mended(&mut self, extent: Extent) {
+    fn mended(&mut self, extent: Extent, status: Status) {
         self.mends = false;
         self.mending.retain(|other| *other != extent);
+        if status != Status::Done {
+            // The array does not answer. The data stay as they are, and are not verified any more.
+            self.counts.forgotten += extent.sectors;
+            return;
+        }
         self.counts.mended += extent.sectors;
         // The repair is a write like any other, and can fail as silently. Its data are therefore
         // unverified.
@@ -400,7 +405,7 @@ impl Opportunity for IdleVerify {
     fn served(&mut self, _: Seen, own: &Own, status: Status) {
         match own.verify {
             true => self.checked(status),
-            false => self.mended(own.extent),
+            false => self.mended(own.extent, status),
         }
     }
 

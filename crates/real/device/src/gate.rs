@@ -14,9 +14,9 @@ use crate::layers::{Layer, LoopDevice, layers_of, loop_devices};
 use crate::{OpenError, mounts};
 use rustix::fs::{AtFlags, FlockOperation, OFlags, StatxFlags};
 use rustix::io::Errno;
-use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::thread::sleep;
@@ -281,25 +281,40 @@ fn refuse_foreign_lock(file: &File) -> Result<(), OpenError> {
     if !file.metadata()?.is_file() {
         return Ok(());
     }
-    // Length 0 means up to the end of the file (fcntl(2)).
-    let whole = Flock {
-        start: 0,
-        length: 0,
-        pid: None,
-        typ: FlockType::WriteLock,
-        offset_type: FlockOffsetType::Set,
-    };
-    // A file system without `fcntl` locks has no conflict.
-    let Ok(Some(found)) = fcntl_getlk(file, &whole) else {
+    let Some(pid) = owner_of_foreign_lock(file) else {
         return Ok(());
     };
-    let owner = found.pid.map_or_else(
-        || "another process".to_owned(),
-        |pid| format!("process {}", pid.as_raw_nonzero()),
-    );
+    // A lock of an open file description, as QEMU's, has no process: its number is -1 (fcntl(2)).
+    let owner = if pid > 0 {
+        format!("process {pid}")
+    } else {
+        "another process".to_owned()
+    };
     Err(OpenError::InUse(format!(
         "{owner} has locked it or a part of it (fcntl)"
     )))
+}
+
+/// Returns the process number of a `fcntl` lock that prevents writing; `None` without such a lock, and
+/// on a file system without `fcntl` locks.
+#[expect(
+    unsafe_code,
+    reason = "rustix takes the -1 of a lock of an open file description for an invalid process number"
+)]
+fn owner_of_foreign_lock(file: &File) -> Option<i32> {
+    let mut lock = libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        // Length 0 means up to the end of the file.
+        l_len: 0,
+        l_pid: 0,
+    };
+    // SAFETY: the descriptor is open, and `F_GETLK` reads and writes the one `flock` behind the
+    // pointer, which lives until the call returns.
+    let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &mut lock) };
+    let free = lock.l_type == libc::F_UNLCK as libc::c_short;
+    (answer == 0 && !free).then_some(lock.l_pid)
 }
 
 /// Opens a file without waiting for the other end of a pipe, and without making a terminal the

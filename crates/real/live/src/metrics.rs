@@ -296,7 +296,7 @@ fn health(page: &mut Page, status: &Status) {
     gauge("fullstroke_rebuild_ratio", help, &|rebuild| {
         Some(rebuild.share)
     });
-    let help = "Rate of the rebuild in bytes a second of real time.";
+    let help = "Rate of the rebuild in bytes a second of simulated time.";
     gauge("fullstroke_rebuild_bytes_per_second", help, &|rebuild| {
         rebuild.mb_per_s.map(|speed| speed * 1e6)
     });

@@ -215,7 +215,7 @@ impl World {
     /// Returns the allocated parts of a range.
     pub(crate) fn allocation(&mut self, request: &fullstroke_nbd::Request) -> Vec<StatusExtent> {
         let Extent { start, sectors } = extent(request);
-        let mut skipped = (request.offset_bytes % SECTOR_BYTES) as u32;
+        let mut skipped = request.offset_bytes % SECTOR_BYTES;
         let one = request.flags.contains(CommandFlags::ONE_EXTENT);
         let mut extents: Vec<StatusExtent> = Vec::new();
         let found = self
@@ -226,7 +226,10 @@ impl World {
                 } else {
                     Allocation::HOLE | Allocation::ZERO
                 };
-                let length_bytes = run.sectors.bytes().0 as u32 - std::mem::take(&mut skipped);
+                // A run of whole sectors may be longer than the largest range of the protocol. Such
+                // a run is the last one.
+                let length = run.sectors.bytes().0 - std::mem::take(&mut skipped);
+                let length_bytes = u32::try_from(length).unwrap_or(u32::MAX);
                 extents.push(StatusExtent {
                     length_bytes,
                     state,

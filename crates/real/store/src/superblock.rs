@@ -104,9 +104,9 @@ impl FromStr for Uuid {
     type Err = String;
     fn from_str(text: &str) -> Result<Uuid, String> {
         let digits: String = text.chars().filter(|&digit| digit != '-').collect();
-        let number = u128::from_str_radix(&digits, 16)
-            .ok()
-            .filter(|_| digits.len() == 32);
+        // `from_str_radix` would also accept a sign.
+        let whole = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let number = u128::from_str_radix(&digits, 16).ok().filter(|_| whole);
         let number =
             number.ok_or_else(|| format!("found `{text}`; expected 32 hexadecimal digits"))?;
         Ok(Uuid(number.to_be_bytes()))
@@ -748,6 +748,13 @@ pub(crate) mod tests {
     use super::*;
     use crate::power::{Random, simulated};
     use proptest::prelude::*;
+
+    #[test]
+    fn a_number_with_a_sign_is_no_uuid() {
+        let digits = "0123456789abcdef0123456789abcdef";
+        assert!(digits.parse::<Uuid>().is_ok());
+        assert!(format!("+{}", &digits[1..]).parse::<Uuid>().is_err());
+    }
 
     pub(crate) fn sample(events: u64) -> Superblock {
         let slot = |index: u8, state| Slot {

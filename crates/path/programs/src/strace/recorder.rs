@@ -577,6 +577,10 @@ impl Recorder {
     }
 
     pub fn exit(&mut self, process: ProcessId, at: u64) {
+        // A second exit line of a process has no effect.
+        if !self.alive.contains(&process) {
+            return;
+        }
         self.begin(process, at);
         self.flush(process);
         let table = self.processes[process].table;
@@ -588,11 +592,8 @@ impl Recorder {
                 .for_each(|number| _ = self.close(process, number));
         }
         self.settled(process);
+        self.alive.remove(&process);
         let one = &mut self.processes[process];
-        // A second exit line of a process has no effect.
-        if !self.alive.remove(&process) {
-            return;
-        }
         match one.pid {
             Some(pid) => {
                 self.by_pid.remove(&pid);
