@@ -251,6 +251,7 @@ fn key(text: &str) -> Result<(String, serde_json::Value), Reason> {
     let (key, value) = text
         .split_once('=')
         .ok_or("expected KEY=VALUE, such as copies=3")?;
+    // `copies=3` is a number; `layout=far` is no JSON.
     let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
     Ok((key.to_owned(), value))
 }
@@ -277,6 +278,7 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
 fn check_twice(paths: &[PathBuf]) -> Result<(), Failure> {
     let mut seen: BTreeMap<Identity, &Path> = BTreeMap::new();
     for path in paths {
+        // The open fails as well, and its error says why.
         let Ok(identity) = Identity::of(path) else {
             continue;
         };
@@ -370,6 +372,7 @@ fn warnings(roster: &Roster, assumed: Option<String>, unused: &[Sectors]) -> Vec
         .min()
         .unwrap_or(0);
     let wasted = roster.slots.iter().zip(unused).filter(|(slot, unused)| {
+        // Both sides may exceed the range for a member of exabytes, and then compare as equal.
         let much = unused.0.saturating_mul(100) > slot.sectors.saturating_mul(WASTED_PERCENT);
         much && slot.sectors > smallest
     });
@@ -416,6 +419,7 @@ impl Assemble {
         }
         let (array, mut report) =
             assemble_with(&devices, &self.allowances()?).map_err(Failure::input)?;
+        // Only the array holds its members now; a device that it does not use becomes free.
         drop(devices);
         report.gone.extend(gone);
         let options = Serve {
@@ -446,6 +450,7 @@ impl Assemble {
                 happening.slot, happening.device, happening.kind, happening.why
             ));
         };
+        // A failed print does not end the server. The error is returned at the end.
         serve(array, &options, &stop, &mut ready, &mut tell).map_err(Failure::input)?;
         shown
     }

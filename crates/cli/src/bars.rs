@@ -28,6 +28,7 @@ impl Bars {
             .map(|name| name.chars().count())
             .max()
             .unwrap_or(0)
+            // A longer name would leave no room for the bar on a line of 80 characters.
             .min(40);
         let bar = |name: &&str| {
             let bar = all.add(ProgressBar::no_length());

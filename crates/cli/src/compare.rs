@@ -149,6 +149,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         version: env!("CARGO_PKG_VERSION"),
     };
     let notes = notes(&not_redundant, assumed);
+    // The files are written even if standard output has no reader any more.
     let shown = output.show(&comparison, format!("{ranking}{notes}"));
     arguments.write(&ran, &comparison).and(shown)
 }
@@ -175,6 +176,7 @@ fn rank_by_most(
         .map_err(Failure::input)?;
     let searched = Searched::new(&found, whole_load);
     say_assumed(assumed);
+    // As in `execute`: the files are written even without a reader of standard output.
     let shown = output.show(&searched, &found);
     let answer = searched.answer(Found::Most(&found, searched.ran()));
     arguments

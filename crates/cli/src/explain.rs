@@ -93,6 +93,7 @@ fn merge(arguments: &MergeChance) -> Result<Merge, Failure> {
         capacity,
         size,
     } = *arguments;
+    // A size of 0 gives no blocks, and the error below names the sizes.
     let blocks = capacity.0.checked_div(size.0).unwrap_or(0);
     let found = merge_chance(requests, blocks).ok_or_else(|| {
         Failure::input(format!(
@@ -157,6 +158,7 @@ impl fmt::Display for Merge {
 /// Formats a probability with four significant digits, such as `10.87 %`.
 fn percent(probability: f64) -> String {
     let percent = 100.0 * probability;
+    // The logarithm of 0 is no number of digits.
     let digits = if percent > 0.0 {
         (3.0 - percent.log10().floor()).clamp(0.0, 12.0)
     } else {

@@ -237,7 +237,7 @@ impl Arguments {
     fn targets(&self) -> [Option<Target<'_>>; 2] {
         [
             Target::of("--write-table", &self.write_table, outputs::Kind::Other),
-            Target::of("--output", &self.output, outputs::Kind::Other),
+            Target::of("--output", &self.output, outputs::Kind::Toml),
         ]
     }
 

@@ -55,7 +55,7 @@ Example:
   fullstroke fit --log disk.blktrace --drive toshiba-x300-5tb -o own.toml";
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let target = Target::of("--output", &arguments.output, Kind::Other);
+    let target = Target::of("--output", &arguments.output, Kind::Toml);
     let read: Vec<PathBuf> = arguments
         .fio
         .iter()

@@ -15,6 +15,7 @@ pub(crate) fn folded(text: &str, width: usize) -> String {
         let is_head = lines.get(at + 1).is_some_and(|next| is_rule(next));
         match Grid::read(&lines[at..]).filter(|_| is_head) {
             Some(grid) if grid.width() > width => {
+                // `lines` leaves out the rule below the head.
                 out.extend(grid.folded(width));
                 at += grid.lines.len() + 1;
             }
@@ -29,6 +30,7 @@ pub(crate) fn folded(text: &str, width: usize) -> String {
 
 /// True for the line between the head and the rows of a table.
 fn is_rule(line: &str) -> bool {
+    // In bytes, of which `─` has 3: two or more of them.
     line.len() > 3 && line.chars().all(|letter| letter == '─')
 }
 
@@ -76,7 +78,12 @@ impl Grid {
                 .any(|line| cell(line, column).contains(|letter: char| letter.is_alphabetic()))
         };
         let first = self.columns.iter().position(has_letter).unwrap_or(0);
-        (first + 1).min(self.columns.len())
+        // The last column cannot name the rows, because no column would be left to show.
+        if first + 1 < self.columns.len() {
+            first + 1
+        } else {
+            1
+        }
     }
 
     /// Returns the lines of the tables of at most `width` characters. A column that is wider alone
@@ -89,6 +96,7 @@ impl Grid {
         let mut from = 0;
         while from < others.len() {
             let mut to = from + 1;
+            // The last column has no gap behind it.
             while to < others.len() && size(names) + size(&others[from..=to]) - GAP <= width {
                 to += 1;
             }
@@ -169,6 +177,25 @@ The best is a.
 ?: no interval here, and this line is no row of the table.
 ";
         assert_eq!(folded(TABLE, 34), expected);
+    }
+
+    #[test]
+    fn a_table_with_words_in_its_last_column_only_is_folded() {
+        let table = "\
+#  response  MB/s  verdict
+─────────────────────────
+1    12.345  10.1  too slow
+";
+        let expected = "\
+#  response  MB/s
+────────────────
+1    12.345  10.1
+
+#  verdict
+──────────
+1  too slow
+";
+        assert_eq!(folded(table, 18), expected);
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub(crate) fn clean_up_at_signals() {
     thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             remove_partial_files();
+            // 128 plus the signal is the exit code that shells give for a signal.
             std::process::exit(128 + signal);
         }
     });

@@ -80,6 +80,7 @@ fn nearest_drive(bytes: Option<u64>) -> Result<String, Failure> {
         let model = drives::load_unchecked(name).map_err(Failure::input)?;
         sizes.push((model.config().capacity_sectors.0 * SECTOR_BYTES, name));
     }
+    // By size and then by name, so that of equal sizes the same drive is chosen in each run.
     sizes.sort_unstable();
     let least = bytes.unwrap_or(u64::MAX);
     let fitting = sizes.iter().find(|(size, _)| *size >= least);

@@ -188,6 +188,7 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(cli.json);
+    // These end by their own signal handlers, with a report or with durable data.
     let ends_itself = matches!(
         cli.command,
         Command::Serve(_)

@@ -8,5 +8,6 @@ pub(crate) fn peak_rss_mb() -> Option<f64> {
         .lines()
         .find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    // `kB` in /proc/self/status means 1024 bytes; the result is in 10^6 bytes.
     Some(kibibytes * 1024.0 / 1e6)
 }

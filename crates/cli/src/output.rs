@@ -80,6 +80,7 @@ impl Output {
         serve: impl FnOnce(&mut dyn FnMut(&R)) -> Result<S, E>,
     ) -> Result<(), Failure> {
         let mut broken = None;
+        // A reader who has gone does not end the server. The failure is returned at its end.
         let mut ready = |ready: &R| broken = self.show(ready, announcement(ready)).err();
         let summary = serve(&mut ready).map_err(Failure::input)?;
         match broken {
@@ -121,6 +122,8 @@ impl Output {
         let mut stdout = io::stdout().lock();
         stdout
             .write_all(text.as_bytes())
+            // Without the flush, standard output would write the last part at exit, where errors
+            // are lost.
             .and_then(|()| stdout.flush())
             .map_err(|error| match error.kind() {
                 io::ErrorKind::BrokenPipe => Failure::NoReader,
@@ -132,6 +135,7 @@ impl Output {
 /// Returns the width of the terminal; `None` if standard output is no terminal.
 fn columns_of_terminal() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    // A terminal of unknown size reports 0 columns.
     (size.ws_col > 0).then(|| usize::from(size.ws_col))
 }
 

@@ -91,6 +91,7 @@ pub(crate) fn check<'a>(
             continue;
         };
         // `AtomicFile` writes to this name before the final rename.
+        // A symbolic link stays, and the file behind it is replaced. So its path counts.
         let partial =
             AtomicFile::partial_path(&fs::canonicalize(target.path).unwrap_or(target.path.into()));
         for identity in [Some(&identity), Identity::of(&partial).as_ref()]
@@ -166,6 +167,7 @@ fn own_streams() -> Vec<(Identity, String)> {
     let known = named.into_iter().filter_map(|(descriptor, name)| {
         let metadata = File::from(descriptor.ok()?).metadata().ok()?;
         let identity = Identity::Known(gate::Identity::from(&metadata));
+        // A terminal or a pipe is no file that a rename could replace.
         metadata
             .is_file()
             .then(|| (identity, format!("the file that {name} goes to")))
@@ -245,6 +247,7 @@ impl<'a> Target<'a> {
         if self.kind == Kind::Socket {
             return Ok(());
         }
+        // The file behind a symbolic link is the one that is replaced, so its folder counts.
         let folder = fs::canonicalize(self.path)
             .ok()
             .and_then(|path| Some(path.parent()?.to_owned()));
@@ -379,9 +382,11 @@ impl Identity {
     /// and for a new file in a missing folder.
     fn of(path: &Path) -> Option<Identity> {
         match fs::metadata(path) {
+            // Several options may name `/dev/null`.
             Ok(metadata) if metadata.file_type().is_char_device() => None,
             Ok(metadata) => Some(Identity::Known(gate::Identity::from(&metadata))),
             Err(_) => {
+                // A new file has no inode yet. Its folder has, whatever name leads there.
                 let folder = fs::canonicalize(folder_of(path)).ok()?;
                 Some(Identity::New(folder.join(path.file_name()?)))
             }
@@ -391,6 +396,7 @@ impl Identity {
 
 fn folder_of(path: &Path) -> &Path {
     path.parent()
+        // `parent` of a bare file name is an empty path, which the kernel would not find.
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
 }

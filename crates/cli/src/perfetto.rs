@@ -97,5 +97,6 @@ fn instant(text: &str, unless_said: Time) -> Option<Time> {
         return Some(unless_said);
     }
     let seconds: f64 = text.trim().parse().ok()?;
+    // NaN, infinite and negative times are no times of a run.
     (seconds.is_finite() && seconds >= 0.0).then(|| Time::ZERO + Duration::from_secs_f64(seconds))
 }

@@ -177,6 +177,7 @@ impl Arguments {
                 pace.name()
             ));
         }
+        // NaN would pass every comparison, and each replay would count as faithful.
         if self.error_share_max.is_nan() || self.error_share_max < 0.0 {
             return refuse(format!(
                 "--error-share-max is {}; expected a share such as 0.04",

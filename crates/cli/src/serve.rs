@@ -136,7 +136,8 @@ impl Arguments {
             Some(Target::to("--record", record, Kind::Record)),
         ];
         outputs::check(targets, &read_for(&self.stacks, overrides, &[]))?;
-        let place = |path: &Path| path.canonicalize().ok();
+        // The parent of a bare file name is an empty path, which stands for the current folder.
+        let place = |path: &Path| Path::new(".").join(path).canonicalize().ok();
         let (folder, store) = (
             record.parent().and_then(place),
             self.store.as_deref().and_then(place),

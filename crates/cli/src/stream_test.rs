@@ -147,6 +147,7 @@ fn progress_bar(config: &StreamsConfig, output: &Output) -> ProgressBar {
     };
     let bar = ProgressBar::with_draw_target(Some(u64::from(config.streams)), target);
     let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} streams {msg}");
+    // The template is constant and valid; the default is never used.
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
@@ -250,6 +251,7 @@ impl Arguments {
             all_started: measured.started == config.streams as usize,
             first_underrun_s: first.map(|at| at.as_secs_f64()),
             host_late_ms_max: outcome.host_late_max.as_millis_f64(),
+            // 8 bits per byte, 1000 ms per second.
             read_plays_ms: self.read_size.0 as f64 * 8e3 / self.rate.0 as f64,
             measured,
             simulated,
@@ -265,6 +267,7 @@ impl Answer {
             self.target,
             streams.sustained,
             self.bit_rate,
+            // If no stream plays, the rate is 0 and so is the quotient.
             streams.sustained as f64 * streams.nominal_mbit_per_s / streams.playing.max(1) as f64
         )];
         lines.push(match self.first_underrun_s {

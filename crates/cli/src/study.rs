@@ -110,6 +110,7 @@ impl Selection {
                 .filter_map(|study| study.replace_trace(name, file).then_some(()));
             if replaced.count() == 0 {
                 let mut known: Vec<&str> = studies.iter().flat_map(Study::traces).collect();
+                // Sorted, so that `dedup` finds the traces of several studies.
                 known.sort_unstable();
                 known.dedup();
                 let known = if known.is_empty() {

@@ -135,6 +135,7 @@ fn watch(screen: &mut Screen, asker: &Asker, first: Status, look: Look) -> io::R
         match key.map_or(Wish::Nothing, wish) {
             Wish::Quit => return Ok(()),
             Wish::Up(lines) => {
+                // The list may have become shorter since the last key.
                 watching.scrolled = watching.scrolled.min(furthest).saturating_sub(lines)
             }
             Wish::Down(lines) => watching.scrolled = (watching.scrolled + lines).min(furthest),

@@ -131,6 +131,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             Err(error) => failed.push(FailedTrace { trace, error }),
         }
     }
+    // A single trace without a result is unusable input (status 2), not a failed check.
     if let ([only], true) = (failed.as_slice(), alone) {
         return Err(Failure::input(&only.error));
     }

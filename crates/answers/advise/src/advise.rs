@@ -445,6 +445,8 @@ impl Request {
                 outcome.shortfall(&self.wishes),
             )
         };
+        // First the number of missed wishes, then their distance, then the rank of the race: of two
+        // equal misses the faster one.
         let nearest = (0..able.len()).min_by(|&one, &other| {
             let (fewer, nearer) = (
                 far(one).0.cmp(&far(other).0),

@@ -179,6 +179,8 @@ impl Again<'_> {
         let digits = usual.split_once('.').map_or(0, |(_, digits)| digits.len());
         let rounded = |digits: usize| {
             let unit = 10f64.powi(-(digits as i32));
+            // Half a unit up or down, because the rounded value may lie on the wrong side of the
+            // wish.
             [value, value + unit / 2.0, value - unit / 2.0].map(|value| format!("{value:.digits$}"))
         };
         (digits..=digits + MORE_DIGITS)
@@ -195,6 +197,7 @@ impl Again<'_> {
             .flat_map(of)
             .filter(|value| value.is_finite())
             .collect();
+        // Sorted, so that `dedup` finds equal values.
         values.sort_by(f64::total_cmp);
         values.dedup();
         values

@@ -150,6 +150,7 @@ impl Default for Choices {
             chunks: all(&["64KiB", "256KiB", "1MiB"]),
             elevators: all(&["mq-deadline", "bfq"]),
             write_caches: vec![true, false],
+            // 256 is md's default (`NR_STRIPES` in raid5.c).
             stripe_caches: vec![256, 4096],
             controllers: vec![Controller(None)],
         }
@@ -202,6 +203,7 @@ impl Arrangement {
             // neighbours holds half of the lost data.
             "raid10" => (1 + self.drives % 2, drive_bytes),
             _ => {
+                // A layout that survives the failure of all its drives has none left to read.
                 let left = self.drives.saturating_sub(survived);
                 (left, drive_bytes * u64::from(left))
             }

@@ -45,6 +45,8 @@ impl Default for Assumptions {
     /// 10^6 hours, 10^15 bits, a day.
     fn default() -> Assumptions {
         Assumptions {
+            // 10^6 hours and one unreadable sector in 10^15 bits are figures of data sheets of
+            // enterprise disks.
             mttf_hours: 1e6,
             unreadable_bits: 1e15,
             replace_hours: 24.0,
@@ -105,6 +107,7 @@ impl Terms {
         );
         let bits = 8.0 * bare_bytes as f64;
         let failing = |left: u32| f64::from(left) / assumed.mttf_hours;
+        // A probability. With a long rebuild and many drives, the linear form would exceed 1.
         let another = |left: u32| (failing(left) * repair_hours).min(1.0);
         Terms {
             first: failing(drives),

@@ -113,19 +113,21 @@ impl Outcome {
     /// Returns the distance from the wishes about work: the sum of the missing amounts, each as a
     /// share of the wish. Streams count with the underruns per stream. Zero if all wishes are met.
     pub(crate) fn shortfall(&self, wishes: &Wishes) -> f64 {
+        // At least 0: an excess does not make up for another wish that is missed.
         let over = |is: f64, wished: f64| (is / wished - 1.0).max(0.0);
         let p99 = wishes
             .p99
             .map_or(0.0, |wished| over(self.p99_ms, wished.as_millis_f64()));
         let mb_per_s = wishes
             .mb_per_s
-            .map_or(0.0, |wished| over(wished, self.mb_per_s));
+            .map_or(0.0, |wished| (1.0 - self.mb_per_s / wished).max(0.0));
         let watts = wishes
             .watts
             .zip(self.mean_w)
             .map_or(0.0, |(wished, watts)| over(watts, wished));
         let streams = wishes.streams.zip(self.underruns);
         let streams = streams.map_or(0.0, |(count, underruns)| {
+            // The wish may be 0 streams.
             underruns as f64 / f64::from(count.max(1))
         });
         p99 + mb_per_s + watts + streams + over(1.0, self.carried_share)

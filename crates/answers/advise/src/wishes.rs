@@ -136,6 +136,7 @@ impl WishFile {
             path: path.to_owned(),
             source,
         };
+        // A table first, because a file of another kind would fail with unknown keys.
         let table: toml::Table = toml::from_str(&text).map_err(wrong)?;
         if !["stack", "wishes", "drives"]
             .iter()
@@ -144,6 +145,7 @@ impl WishFile {
             return Ok(None);
         }
         let mut file: WishFile = toml::from_str(&text).map_err(wrong)?;
+        // Only a root or an empty path has no parent, and neither is a file.
         let folder = path.parent().unwrap_or(Path::new(""));
         file.stack = folder.join(&file.stack);
         file.load
@@ -154,6 +156,7 @@ impl WishFile {
                 reason,
             })?;
         let drive = file.drives.model.as_ref().map(|model| folder.join(model));
+        // Otherwise the name is one of the library.
         if let Some(drive) = drive.filter(|drive| drive.is_file()) {
             file.drives.model = Some(drive.display().to_string());
         }

@@ -311,6 +311,7 @@ fn metadata(system: &mut dyn FileSystem, file: &Laid, one: &Move) -> Result<Vec<
     let mut changed = Touches::new();
     system.change_places(object, &places.collect::<Vec<_>>(), &mut changed);
     metadata.extend(changed.list().iter().map(|touch| touch.page()));
+    // A page that several pieces change is written once.
     metadata.sort_unstable();
     metadata.dedup();
     Ok(metadata)

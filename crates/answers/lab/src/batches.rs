@@ -62,6 +62,7 @@ impl Batches {
                 keys.insert("to".to_owned(), json!(to));
             }
             None => {
+                // A seed near the end of the range continues at 0.
                 let seed = self.first_seed.wrapping_add(batch as u64);
                 recipe.overrides.set.push(format!("seed={seed}"));
             }

@@ -138,6 +138,7 @@ impl EnergyQuestion {
         let shortest = powers
             .iter()
             .map(|power| power.spin_up_ms + power.spin_down_ms)
+            // The slowest drive decides, because one idle time serves all drives.
             .fold(0.0, f64::max);
         let asked = &self.after;
         let after = if asked.is_empty() {
@@ -152,6 +153,8 @@ impl EnergyQuestion {
             let seconds = after.as_secs_f64();
             (format!("{seconds} s"), timer("fixed", Some(seconds)))
         });
+        // The adaptive timer starts at twice the time of a stop and a start, within a second and an
+        // hour.
         let start = (2.0 * shortest / 1000.0).clamp(1.0, 3600.0);
         let learned = [
             ("break-even".to_owned(), timer("break-even", None)),
@@ -312,6 +315,7 @@ fn policies(ran: &[Ran], rated: Option<u64>) -> Vec<StopPolicy> {
             .members
             .iter()
             .map(|member| stops_a_year(&member.statistics))
+            // The drive with the most stops reaches its rated number first.
             .fold(0.0, f64::max);
         StopPolicy {
             name: report.name.clone(),
@@ -328,6 +332,7 @@ fn policies(ran: &[Ran], rated: Option<u64>) -> Vec<StopPolicy> {
             response_ms_max: report.times.response_ms.max,
             stops_a_year,
             years: rated
+                // Without a stop, no number of years uses up the rated stops.
                 .filter(|_| stops_a_year > 0.0)
                 .map(|rated| rated as f64 / stops_a_year),
         }
@@ -354,7 +359,10 @@ impl EnergyAnswer {
         let saves = self
             .policies
             .iter()
+            // NaN, from a drive without power data, is no saving.
             .filter(|policy| policy.saved_share > 0.0);
+        // Equal savings: the last policy of the list. total_cmp needs no case for NaN, which was
+        // left out.
         saves.max_by(|one, other| one.saved_share.total_cmp(&other.saved_share))
     }
 

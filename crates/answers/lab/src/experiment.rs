@@ -313,7 +313,9 @@ pub fn run_all(
     let results: Vec<Mutex<Option<Result<Ran, LabError>>>> =
         candidates.iter().map(|_| Mutex::new(None)).collect();
     let work = || {
+        // Relaxed: after a failure some further runs may begin, which does no harm.
         while !failed.load(Ordering::Relaxed) {
+            // Relaxed: the counter only hands out indexes; results come through their own locks.
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(candidate) = candidates.get(index) else {
                 break;

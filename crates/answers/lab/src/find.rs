@@ -99,6 +99,8 @@ pub fn most_streams(
         tried.push(one);
         Ok::<bool, LabError>(holds)
     })?;
+    // If a share p of runs had an underrun, n runs without one would have the probability (1 -
+    // p)^n. The bound is the p at which this is 1 - confidence.
     let most = 1.0 - (1.0 - search.confidence).powf(1.0 / f64::from(search.replications));
     Ok(Found {
         name,
@@ -123,6 +125,7 @@ fn bisect<E>(first: u32, mut holds: impl FnMut(u32) -> Result<bool, E>) -> Resul
             failed = next
         }
         next = if failed == u32::MAX {
+            // No number of streams has failed yet, so the number doubles up to the range.
             held.saturating_mul(2).min(failed - 1)
         } else {
             held + (failed - held) / 2

@@ -131,9 +131,11 @@ fn bracket<E>(mut tried: impl FnMut(f64) -> Result<TriedLoad, E>) -> Result<(f64
             Some(failed) => failed / 2.0,
         };
         match failed {
+            // `held` is above 0, so the ratio exists.
             Some(failed) if held > 0.0 && failed / held <= 1.0 + PRECISION => {
                 return Ok((held, Some(failed)));
             }
+            // Even the smallest load fails; the search would halve for ever.
             Some(failed) if held == 0.0 && next < LOAD_MIN => return Ok((0.0, Some(failed))),
             _ => {}
         }

@@ -66,6 +66,7 @@ impl MostRanking {
             .enumerate()
             .map(find)
             .collect::<Result<Vec<_>, LabError>>()?;
+        // A stable sort keeps the order of the recipes among equal values.
         candidates.sort_by(|one, other| other.value().total_cmp(&one.value()));
         let by = if matches!(most, Most::Streams(_)) {
             "streams"

@@ -146,6 +146,7 @@ impl Race {
 
     /// Adds a candidate's values in its next batches.
     pub fn tell(&mut self, candidate: usize, values: &[f64]) {
+        // With the sign, smaller is better for every metric.
         let sign = if self.rules.more_is_better { -1.0 } else { 1.0 };
         self.told += values.len();
         self.runners[candidate]
@@ -212,6 +213,7 @@ impl Race {
         let able = running().filter(|(_, runner)| runner.values.len() == seen);
         let means = able.map(|(candidate, runner)| (candidate, runner.mean()));
         means
+            // A candidate without a measured value cannot lead.
             .filter(|(_, mean)| !mean.is_nan())
             .min_by(|one, other| one.1.total_cmp(&other.1))
             .map(|one| one.0)
@@ -243,6 +245,7 @@ impl Race {
         };
         let order = |standing: &Standing| (standing.dropped, behind(standing).is_nan());
         standings.sort_by(|one, other| {
+            // Dropped candidates come behind, and among the others the candidates without values.
             order(one)
                 .cmp(&order(other))
                 .then_with(|| behind(one).total_cmp(&behind(other)))
@@ -258,6 +261,8 @@ impl Race {
             .iter()
             .map(|standing| standing.chance_better)
             .sum();
+        // Boole's inequality: the chance that any rival is better is at most the sum of the
+        // chances. The sum may exceed 1.
         (1.0 - others).max(0.0)
     }
 
@@ -266,6 +271,8 @@ impl Race {
         let runner = &self.runners[candidate];
         let pairs = self.pairs(candidate, leader);
         let rivals = self.runners.len().saturating_sub(1).max(1) as f64;
+        // Bonferroni: the error of all comparisons with the leader is at most the sum of their
+        // errors.
         let confidence = 1.0 - (1.0 - self.rules.confidence) / rivals;
         let signed: Vec<(f64, f64)> = pairs
             .iter()
@@ -314,6 +321,8 @@ impl Race {
             .max(self.runners.len())
             .saturating_sub(1)
             .max(1);
+        // The error is divided among all rungs and rivals, because each rung compares each rival
+        // once more.
         (1.0 - self.rules.confidence) / ((self.rungs.len() + 1) * rivals) as f64
     }
 

@@ -180,11 +180,14 @@ impl Ranking {
         order.sort_by(|one, other| {
             let complete = other.is_complete().cmp(&one.is_complete());
             let carried = other.carried_share().total_cmp(&one.carried_share());
+            // Complete runs come first, because a run that lost requests is fast for a bad reason.
+            // Next counts the carried share of the load.
             complete
                 .then(carried)
                 .then_with(|| better_first(metric, one.value(metric), other.value(metric)))
         });
         let pairs = entrants * entrants.saturating_sub(1) / 2;
+        // Bonferroni over all pairs: the order as a whole has the confidence.
         let confidence = 1.0 - (1.0 - CONFIDENCE) / pairs.max(1) as f64;
         let best = order.first().copied();
         let candidates: Vec<Ranked> = order
@@ -313,6 +316,7 @@ fn better_first(metric: Metric, one: f64, other: f64) -> Ordering {
     match (one.is_nan(), other.is_nan()) {
         (false, false) if metric.more_is_better() => other.total_cmp(&one),
         (false, false) => one.total_cmp(&other),
+        // false sorts before true, so NaN comes last.
         (one, other) => one.cmp(&other),
     }
 }

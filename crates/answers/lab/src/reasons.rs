@@ -112,6 +112,7 @@ fn reason(better: &Ranked, worse: &Ranked) -> Option<Reason> {
         .zip(sooner.times.time_ms.named());
     let (part, less) = parts
         .map(|((part, later), (_, sooner))| (part, later - sooner))
+        // The part with the largest difference explains most.
         .max_by(|(_, one), (_, other)| one.total_cmp(other))?;
     let (better, worse) = (better.label(), worse.label());
     let names = (better.as_str(), worse.as_str());

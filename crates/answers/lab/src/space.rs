@@ -24,6 +24,7 @@ impl Space {
     /// Returns the number of points; `usize::MAX` if the number is larger.
     pub fn points(&self) -> usize {
         self.varied.iter().fold(1, |points: usize, vary| {
+            // The number is only compared with bounds, so the top value means "too many".
             points.saturating_mul(vary.values().len())
         })
     }

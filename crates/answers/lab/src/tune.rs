@@ -433,6 +433,7 @@ impl Tuned {
                 TunedCandidate::new(place, standing, &recipe.name, varied)
             })
             .collect();
+        // Only for a share in the text.
         let exhaustive_runs = (points - impossible.len()).saturating_mul(batches);
         let mut tuned = Tuned {
             by: search.by.name(),

@@ -137,6 +137,7 @@ fn split(text: &str) -> Vec<&str> {
             (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(letter),
             (None, '[' | '{') => depth += 1,
+            // A closing bracket too many is a mistake of the value, which its own parser reports.
             (None, ']' | '}') => depth = depth.saturating_sub(1),
             (None, ',') if depth == 0 => {
                 parts.push(&text[start..at]);

@@ -200,6 +200,7 @@ impl Flow {
         }
         let group = (whole.len() / GROUPS).max(1);
         let reached = whole.iter().skip(group - 1).step_by(group);
+        // The first group grows from an empty queue.
         let mut before = 0.0;
         let steps: Vec<f64> = reached
             .map(|&reached| {
@@ -211,7 +212,9 @@ impl Flow {
         let count = steps.len() as f64;
         let mean = steps.iter().sum::<f64>() / count;
         let squares: f64 = steps.iter().map(|step| (step - mean).powi(2)).sum();
+        // The standard error of the mean step; the mean was estimated from the same steps.
         let error = (squares / (count * (count - 1.0))).sqrt();
+        // One-sided: a queue that shrinks is no overload.
         mean > 0.0 && mean > student_point(CONFIDENCE, count - 1.0) * error
     }
 
@@ -234,6 +237,8 @@ impl Flow {
             }
         };
         let grew_s = self.last_arrival.saturating_since(from).as_secs_f64();
+        // The queue had `under_way` requests when the growth began, so only the rest of the final
+        // queue counts as time to catch up.
         let emptied_s = self.behind().as_secs_f64() * (1.0 - under_way / left);
         if grew_s + emptied_s > 0.0 {
             grew_s / (grew_s + emptied_s)

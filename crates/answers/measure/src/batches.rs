@@ -53,6 +53,7 @@ impl Default for Batches {
         Batches {
             shift: FIRST_SHIFT,
             batches: vec![Batch::default(); BATCHES_MAX],
+            // Later than any request, so that the first one sets it.
             began: Time::NEVER,
         }
     }
@@ -78,6 +79,7 @@ impl Batches {
         self.began = self.began.min(entered);
         while origin >> self.shift >= BATCHES_MAX as u64 {
             self.merge_pairs();
+            // `merge_neighbours` may have shortened the list.
             self.batches.resize_with(BATCHES_MAX, Batch::default);
         }
         &mut self.batches[(origin >> self.shift) as usize]
@@ -110,6 +112,7 @@ impl Batches {
                 second.clear();
             }
         }
+        // A shift of 64 bits would be an overflow. 2^63 requests are out of reach.
         assert!(self.shift < 63, "a batch of 2^64 requests");
         self.shift += 1;
     }
@@ -141,6 +144,7 @@ impl Batches {
     /// Returns the seconds by which each batch moved the last completion forward. The sum is the
     /// counted time.
     pub(crate) fn spans_s(&self) -> Vec<f64> {
+        // Without requests this is `Time::NEVER`, and all spans are 0.
         let mut reached = self.began;
         let span = |batch: &Batch| {
             let before = reached;

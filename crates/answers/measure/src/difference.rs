@@ -101,6 +101,8 @@ pub fn difference_over_seeds(pairs: &[(f64, f64)], confidence: f64) -> Differenc
     let shown = differences
         .iter()
         .any(|difference| *difference != differences[0])
+        // Equal differences have no spread, and an interval of width 0 would call the smallest of
+        // them certain. Only a difference of 0 in all seeds is certain.
         || value == 0.0;
     let half_width = half_width_over_seeds(&differences, confidence).filter(|_| shown);
     let significance = match half_width {
@@ -155,9 +157,11 @@ pub fn chance_below_zero(pairs: &[(f64, f64)]) -> f64 {
         .iter()
         .map(|(one, other)| (one - other - mean).powi(2))
         .sum();
+    // The sample deviation over the root of the count: the standard error of the mean.
     let error = (squares / (count - 1.0) / count).sqrt();
     match error > 0.0 {
         true => student_share(-mean / error, count - 1.0),
+        // Without spread, the sign of the mean decides, and no difference is a toss.
         false if mean == 0.0 => 0.5,
         false => f64::from(u8::from(mean < 0.0)),
     }
@@ -173,6 +177,7 @@ pub fn half_width_over_seeds(values: &[f64], confidence: f64) -> Option<f64> {
     let mean = values.iter().sum::<f64>() / count;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     let error = (squares / (count - 1.0) / count).sqrt();
+    // Two-sided: half of the rest lies above.
     Some(student_point(0.5 + confidence / 2.0, count - 1.0) * error)
 }
 
@@ -182,6 +187,7 @@ fn significance(value: f64, paired: &Paired, error: f64) -> Significance {
     let majority_agrees = (paired.above > paired.below) == (value > 0.0);
     if value.abs() > paired.half_width {
         Significance::Significant
+    // 0 has no direction that batches could support.
     } else if value != 0.0 && majority_agrees && sign_test(paired.above, paired.below) <= error {
         Significance::Consistent
     } else {

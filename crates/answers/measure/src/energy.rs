@@ -41,6 +41,7 @@ impl Shares {
     pub fn of(power: &PowerStatistics) -> Shares {
         let whole = power.residency().total().as_secs_f64();
         let share = |state| {
+            // A run without duration has no shares.
             if whole > 0.0 {
                 power.residency().of(state).as_secs_f64() / whole
             } else {

@@ -147,6 +147,7 @@ impl Windows {
             self.means.push(self.weighted / self.length.as_secs_f64());
             (self.begins, self.weighted) = (end, 0.0);
             from = end;
+            // Merged in pairs, so that memory does not grow with the run.
             if self.means.len() == WINDOWS {
                 self.length = self.length * 2;
                 self.means = self

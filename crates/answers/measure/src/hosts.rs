@@ -148,6 +148,7 @@ pub(crate) fn longest(hosts: &[HostReport]) -> f64 {
     let programs = hosts.iter().flat_map(|host| &host.programs);
     programs
         .map(|program| program.elapsed_s)
+        // `f64::max` prefers a number to NaN.
         .fold(f64::NAN, f64::max)
 }
 
@@ -166,6 +167,7 @@ impl HostReport {
             .iter()
             .filter(|call| each(call) >= WORTH_WORDS)
             .collect();
+        // A stable sort keeps the order of the kinds among equal costs.
         dear.sort_by(|one, other| each(other).total_cmp(&each(one)));
         let words: Vec<String> = dear
             .iter()
@@ -193,6 +195,8 @@ impl CallReport {
             (self.device_reads_each, "reads"),
             (self.device_writes_each, "writes"),
         ];
+        // Half of the mark: a call just worth words may have two kinds of requests just below the
+        // mark.
         let parts = parts.iter().filter(|(each, _)| *each >= WORTH_WORDS / 2.0);
         let parts: Vec<String> = parts
             .map(|(each, what)| format!("{each:.1} {what}"))
@@ -266,6 +270,7 @@ fn number(name: &str) -> Option<Number> {
 impl Number {
     fn name(self) -> &'static str {
         NUMBERS
+            // Each number stands in the table.
             .iter()
             .find(|(_, number)| *number == self)
             .map_or("", |(name, _)| name)
@@ -449,6 +454,7 @@ impl OfHost {
             }
             What::Elapsed => Some(program.elapsed_s),
             What::Figure(figure) => program.figures.get(figure).copied(),
+            // Handled above.
             What::Call(_) => None,
         }
     }
@@ -456,6 +462,7 @@ impl OfHost {
 
 /// Returns a sentence with the known names.
 pub(crate) fn unknown(what: &str, asked: &str, known: Vec<&str>) -> String {
+    // Several hosts and runs have the same names. The set keeps each once, in alphabetical order.
     let known: BTreeSet<&str> = known.into_iter().collect();
     let known: Vec<&str> = known.into_iter().collect();
     let near = nearest(asked, &known);

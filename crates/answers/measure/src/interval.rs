@@ -55,6 +55,8 @@ pub(crate) fn paired_interval(
         half_width: student_half_width(&residuals, confidence),
         above: residuals
             .iter()
+            // The residuals are about the difference of the whole runs, so the difference of a
+            // batch is the sum.
             .filter(|residual| *residual + difference > 0.0)
             .count(),
         below: residuals
@@ -73,6 +75,7 @@ pub(crate) fn sign_test(above: usize, below: usize) -> f64 {
         tail += ways;
         ways *= (tosses - heads) as f64 / (heads + 1) as f64;
     }
+    // Both tails count, and overlap in the middle.
     (2.0 * tail / 2f64.powi(tosses as i32)).min(1.0)
 }
 
@@ -113,6 +116,7 @@ fn independent_residuals<const RUNS: usize>(
 /// Returns true if a batch of `size` requests is too small for a percentile.
 fn too_small(view: View, size: u64) -> bool {
     match view {
+        // Rounded, because 1 - 0.99 in floating point is slightly above 0.01.
         View::Quantile(quantile) => (size as f64 * (1.0 - quantile)).round() < REQUESTS_MIN,
         View::Mean | View::Rate => false,
     }
@@ -166,6 +170,7 @@ fn run_residuals(
         })
         .collect();
     let scale = sums.iter().map(|(_, denominator)| denominator).sum::<f64>() / sums.len() as f64;
+    // Only zeroes have no mean to be relative to.
     (scale > 0.0).then(|| {
         sums.iter()
             .map(|(numerator, denominator)| (numerator - value * denominator) / scale)
@@ -185,6 +190,7 @@ fn correlated(residuals: &[f64]) -> bool {
         .windows(2)
         .map(|pair| (pair[0] - mean) * (pair[1] - mean))
         .sum();
+    // A lag-1 coefficient of independent batches is normal with the deviation 1/sqrt(n).
     squares > 0.0 && products / squares > CORRELATED / count.sqrt()
 }
 
@@ -201,11 +207,13 @@ fn student_t(confidence: f64, freedom: f64) -> f64 {
 
 /// Returns the share of Student's t below `value`.
 pub(crate) fn student_share(value: f64, freedom: f64) -> f64 {
+    // Student's distribution exists for all degrees of freedom above 0. 0.5 says nothing.
     StudentsT::new(0.0, 1.0, freedom).map_or(0.5, |distribution| distribution.cdf(value))
 }
 
 /// Returns the one-sided point of Student's t.
 pub(crate) fn student_point(confidence: f64, freedom: f64) -> f64 {
+    // An infinite point makes an interval that excludes nothing.
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |distribution| {
         distribution.inverse_cdf(confidence)
     })

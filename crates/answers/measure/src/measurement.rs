@@ -234,8 +234,10 @@ impl Measurement {
         );
         let simulated_s = outcome
             .end
+            // A run may end before the warm-up does.
             .saturating_since(self.counted_from)
             .as_secs_f64();
+        // Without requests, `began` is `Time::NEVER`.
         let whole_s = outcome.end.saturating_since(self.began).as_secs_f64();
         let both = self.batches.total().both();
         let members = member_reports(&counters.drives, drives, whole_s);
@@ -286,6 +288,7 @@ impl Measurement {
         if !report.grows() {
             add_intervals(&mut report, &self.batches);
         }
+        // After the intervals, so that the copies have them too.
         report.kinds.operations = OperationsReport {
             read: report.kinds.reads,
             write: report.kinds.writes,
@@ -510,6 +513,8 @@ fn drive_io_kib(drives: &[fullstroke_contract::MemberStatistics]) -> f64 {
         .map(|drive| (drive.sectors_read + drive.sectors_written).0)
         .sum();
     let ios: u64 = drives.iter().map(|drive| drive.reads + drive.writes).sum();
+    // Two sectors are 1 KiB.
+    // A drive without I/O gives NaN, which tables show as `-`.
     sectors as f64 / 2.0 / ios as f64
 }
 

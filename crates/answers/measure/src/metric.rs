@@ -181,6 +181,7 @@ fn member_metrics() -> impl Iterator<Item = (Reported, ComparedBy)> {
 fn member_metric(index: usize) -> (Reported, ComparedBy) {
     member_metrics()
         .nth(index)
+        // The index comes from this list, so the entry exists.
         .expect("they are numbered by their list")
 }
 
@@ -659,6 +660,7 @@ impl Metric {
             Kind::Rate(None, Unit::Requests) => report.rates.iops,
             Kind::Rate(None, Unit::Megabytes) => report.rates.mb_per_s,
             Kind::Rate(Some(class), unit) => {
+                // A run without operations of this class has the rate 0, and no response time.
                 operation(report, class).map_or(0.0, |operation| match unit {
                     Unit::Requests => operation.iops,
                     Unit::Megabytes => operation.mb_per_s,
@@ -755,6 +757,7 @@ impl Metric {
             Kind::ClassTime(class, _) => time_sums(&of(Some(class))),
             Kind::OperationTime(operation, _) => time_sums(&of(class_of(operation))),
             Kind::Part(part) => (parts(part..part + 1), requests),
+            // The denominator of a rate is the duration of the batch, which the caller knows.
             Kind::Rate(class, Unit::Requests) => (of(class).requests as f64, 0.0),
             Kind::Rate(class, Unit::Megabytes) => {
                 (of(class).sectors as f64 * SECTOR_BYTES as f64 / 1e6, 0.0)

@@ -16,6 +16,7 @@ impl Moments {
         let wide = u128::from(value);
         self.count += 1;
         self.sum += wide;
+        // The squares of two responses of centuries exceed 128 bits.
         self.squares = self.squares.saturating_add(wide * wide);
         self.max = self.max.max(value);
     }
@@ -57,8 +58,10 @@ impl Moments {
         let (mean, rest) = (self.sum / count, self.sum % count);
         let about_mean = self
             .squares
+            // The sum of the squares is the larger one, except after saturation.
             .saturating_sub(mean.saturating_mul(self.sum + rest));
         let correction = rest as f64 * (rest as f64 / count as f64);
+        // Rounding may leave the variance of equal values slightly below 0.
         let variance = (about_mean as f64 - correction).max(0.0) / (count - 1).max(1) as f64;
         variance.sqrt()
     }

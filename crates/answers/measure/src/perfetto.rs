@@ -267,6 +267,7 @@ impl PerfettoTrace {
             self.inside.resize(drive + 1, 0);
         }
         let inside = &mut self.inside[drive];
+        // `step` is 1, or `u32::MAX` to subtract 1.
         *inside = inside.wrapping_add(step);
         let requests = *inside;
         if self.holds(at) {

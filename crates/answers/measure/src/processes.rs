@@ -97,6 +97,7 @@ impl Processes {
     /// Records a request of `process`. Requests of unknown processes are not counted.
     #[inline]
     pub(crate) fn record(&mut self, process: u32, class: Class, sample: &Sample) {
+        // Process 0 is unknown. It wraps to an index beyond every list and is not counted.
         let index = (process as usize).wrapping_sub(1);
         if let Some(counts) = self.counts.get_mut(index) {
             counts.requests[class as usize] += 1;
@@ -198,6 +199,7 @@ impl Across {
             stddev: if values.is_empty() {
                 f64::NAN
             } else {
+                // One process has a deviation of 0.
                 (squares / (count - 1.0).max(1.0)).sqrt()
             },
             min: values.iter().copied().fold(f64::NAN, f64::min),

@@ -59,6 +59,8 @@ impl RebuildReport {
             members: plans.iter().map(RebuildPlan::name).collect(),
             share: done_sectors as f64 / all_sectors.max(1) as f64,
             mb_per_s: (done_sectors * SECTOR_BYTES) as f64 / 1e6 / elapsed_s,
+            // The rest is assumed to be slower than ideal by the same factor as the part that was
+            // filled.
             hours: (elapsed_s + slowness * left_ideal_s) / 3600.0,
             estimated: !whole,
         })
@@ -93,6 +95,7 @@ impl RebuildPlan {
         let time = zones.iter().map(|zone| {
             let first = zone.first.0.max(from);
             let behind = (zone.first + zone.sectors).0.min(end);
+            // A zone may end before the part that is looked at.
             let bytes = behind.saturating_sub(first) as f64 * SECTOR_BYTES as f64;
             bytes / (zone.bytes_per_s as f64).min(most)
         });

@@ -35,6 +35,7 @@ pub fn table<'a>(header: impl IntoIterator<Item = &'a str>, texts: &[usize]) -> 
 pub fn number(value: f64) -> String {
     match value.abs() {
         _ if value.is_nan() => "-".to_owned(),
+        // Larger numbers need fewer decimals, and columns stay narrow.
         magnitude if magnitude >= 100_000.0 => format!("{value:.0}"),
         magnitude if magnitude >= 1_000.0 => format!("{value:.1}"),
         magnitude if magnitude >= 100.0 => format!("{value:.2}"),
@@ -48,6 +49,7 @@ pub fn three_digits(value: f64) -> String {
     match value.abs() {
         _ if value.is_nan() => "-".to_owned(),
         0.0 => "0".to_owned(),
+        // 99.95 and the marks below are the values that round up to the next digit.
         magnitude if magnitude >= 99.95 => format!("{value:.0}"),
         magnitude if magnitude >= 9.995 => format!("{value:.1}"),
         magnitude if magnitude >= 0.9995 => format!("{value:.2}"),
@@ -237,6 +239,7 @@ fn parts(report: &Report) -> Table {
     for (name, value) in report.times.time_ms.named() {
         let share = format!(
             "{:.1} %",
+            // A run without requests has no response time to divide by.
             100.0 * value / report.times.response_ms.mean.max(f64::MIN_POSITIVE)
         );
         table.add_row([name.to_owned(), number(value), share]);

@@ -58,6 +58,7 @@ impl Spread {
         // The middle of the last length may lie above the maximum.
         self.tallies
             .middle_at_quantile(quantile)
+            // The middle of a length may lie above the largest value.
             .min(self.moments.max())
     }
 

@@ -10,6 +10,8 @@ pub struct Stop(Arc<AtomicBool>);
 impl Stop {
     /// Ends the runs at their next event.
     pub fn set(&self) {
+        // Relaxed: the flag carries no data, and a run that looks at it an event later stops an
+        // event later.
         self.0.store(true, Ordering::Relaxed);
     }
 

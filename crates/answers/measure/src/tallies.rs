@@ -154,6 +154,8 @@ impl<T: Tally> Tallies<T> {
         let mut counts = self.counts[self.used.clone()].iter();
         let (mut passed, mut index) = (0, self.used.start);
         quantiles.map(|quantile| {
+            // Rounded up: the smallest length with at least this share. Quantile 0 means the first
+            // value.
             let wanted = ((quantile.min(1.0) * self.total as f64).ceil() as u64).max(1);
             while passed < wanted {
                 let Some(count) = counts.next() else {
@@ -169,7 +171,9 @@ impl<T: Tally> Tallies<T> {
 
     #[inline]
     fn index_of(&self, value: u64) -> usize {
+        // Longer times share the last length.
         let value = value.min((1 << LONGEST_BITS) - 1);
+        // Values below 2^bits have lengths of their own, so the shift is 0 for them.
         let shift = (u64::BITS - (value >> self.bits).leading_zeros()).saturating_sub(1);
         ((shift as usize) << self.bits) + (value >> shift) as usize
     }

@@ -11,6 +11,7 @@ use fullstroke_units::{Duration, SECTOR_BYTES, Time};
 use serde::{Serialize, Serializer};
 
 /// Largest number of columns.
+// Even, because columns are joined in pairs.
 const COLUMNS: usize = 96;
 /// Length of the first columns.
 const FIRST_COLUMN: Duration = Duration::from_millis(1);
@@ -180,6 +181,7 @@ impl Serialize for Cause {
 
 impl Default for Visits {
     fn default() -> Visits {
+        // The neutral values of `min` and `max`, for `add`.
         let (offset_min, offset_max) = (f64::INFINITY, f64::NEG_INFINITY);
         Visits {
             requests: 0,
@@ -215,6 +217,7 @@ impl Timeline {
             .since(finished.arrived)
             .as_nanos();
         let column = self.column_of(finished.arrived);
+        // A response on a bound belongs to the row above it.
         let row = self.bounds_ns.partition_point(|&bound| bound <= response);
         self.cells[column * ROWS + row].record(&finished.completion.breakdown);
         self.responses.record(response);

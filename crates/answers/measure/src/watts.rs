@@ -89,6 +89,7 @@ impl WattsOverTime {
         self.samples.truncate((end_s / span_s) as usize);
         let full = self.samples.len();
         let rest_s = end_s - full as f64 * span_s;
+        // The last span is shorter than the period, unless the run ends with a sample.
         let last = (rest_s > 0.0).then(|| joules(drives));
         self.samples.extend(last);
         let of = |drive: usize| -> Vec<f64> {

@@ -101,6 +101,7 @@ impl WindowsReport {
 
 impl WindowLatencies {
     fn new(mut latencies: Vec<f64>) -> WindowLatencies {
+        // Sorted, because percentiles are ranks.
         latencies.sort_by(f64::total_cmp);
         // Returns the smallest value that this share of windows does not exceed; NaN without
         // windows.

@@ -53,6 +53,7 @@ impl PredictQuestion {
         PredictQuestion {
             stack,
             overrides,
+            // 100 ms is the window of the published validation (`WINDOW_S`).
             window: Duration::from_millis(100),
             unit: Bytes(64 * 1024),
             sleeping: None,

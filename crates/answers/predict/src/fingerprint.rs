@@ -156,6 +156,7 @@ impl Gatherer {
     /// Adds a request. If a request is earlier than the current window, it counts in the current
     /// window.
     pub fn add(&mut self, arrival: Arrival) {
+        // A trace may begin before its time 0; such requests count in the first window.
         let index = (arrival.at_s.max(0.0) / self.window_s) as u64;
         if index > self.index {
             self.close();
@@ -215,10 +216,12 @@ struct Run {
 /// Returns the runs of a window, in the order of their first requests.
 fn runs(arrivals: &[Arrival]) -> Vec<Run> {
     let mut order: Vec<usize> = (0..arrivals.len()).collect();
+    // By index among equal starts, so that a run begins with the request that came first.
     order.sort_by_key(|&index| (arrivals[index].start, index));
     let mut runs: Vec<Run> = Vec::new();
     for index in order {
         let Arrival { start, sectors, .. } = arrivals[index];
+        // The sum is only compared, so the top value means "to the end".
         let end = start.saturating_add(sectors);
         match runs.last_mut() {
             Some(run) if start <= run.end => {
@@ -232,6 +235,7 @@ fn runs(arrivals: &[Arrival]) -> Vec<Run> {
             }),
         }
     }
+    // The order of arrival, because a seek leads from each run to the next.
     runs.sort_by_key(|run| run.first);
     runs
 }

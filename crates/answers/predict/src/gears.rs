@@ -82,6 +82,7 @@ impl Gears {
                 return Err(ThresholdError::NoShare { found: share });
             }
         }
+        // At least one disk works in the low gear.
         let active = disks.saturating_sub(sleeping).max(1);
         let after = down * f64::from(disks.max(active)) / f64::from(active);
         // The tolerance treats a share that equals `up` except for rounding as equal.
@@ -223,6 +224,7 @@ impl<'a> Run<'a> {
             return 0;
         }
         self.recent.front().map_or(u64::MAX, |(first, _)| {
+            // A window that lies further back than the average has left it already.
             (first + averaged).saturating_sub(self.next)
         })
     }
@@ -239,6 +241,7 @@ impl<'a> Run<'a> {
 
     /// Processes one window, with the shift at its beginning if one is due.
     fn window(&mut self, window: Option<(&Window, &Totals, f64)>) {
+        // A shift that was due takes place once.
         let updates = if std::mem::take(&mut self.marked) {
             self.shift()
         } else {
@@ -338,6 +341,7 @@ impl<'a> Run<'a> {
             true => 1.0,
             false => 0.0,
         };
+        // Copies and remapped requests may be the same ones, and no more than all are far.
         (remapped + copied).min(1.0)
     }
 
@@ -350,6 +354,8 @@ impl<'a> Run<'a> {
             .front()
             .is_some_and(|(first, _)| first + averaged <= self.next)
         {
+            // The sum is kept up to date, because adding up all windows of the average at each
+            // window would be quadratic.
             self.recent_sum -= self.recent.pop_front().map_or(0.0, |(_, left)| left);
         }
         if utilisation > 0.0 {
@@ -369,6 +375,7 @@ impl<'a> Run<'a> {
     /// Returns the prediction. It includes equation 9's energy of the starts: one shift in two is a
     /// shift up.
     fn shifted(mut self) -> Shifted {
+        // The sum counts shifts of both directions.
         let starts = self.shifts_s.len() as f64 / 2.0 * f64::from(self.array.sleeping);
         self.sum.energy_j += self.powers.map_or(0.0, |powers| starts * powers.spin_up_j);
         let windows = self.fingerprint.windows.max(1) as f64;

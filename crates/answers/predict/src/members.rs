@@ -26,6 +26,7 @@ pub fn idle_members(requests: u32, members: u32) -> Option<IdleMembers> {
     }
     let reached = distinct_places(requests, u64::from(members));
     let any_idle = reached.iter().take(members as usize).sum();
+    // Each of the requests misses one member with the probability 1 - 1/n.
     let idle_share = (1.0 - 1.0 / f64::from(members)).powf(f64::from(requests));
     Some(IdleMembers {
         any_idle,

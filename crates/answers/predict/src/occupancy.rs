@@ -12,11 +12,13 @@ pub(crate) fn distinct_places(draws: u32, places: u64) -> Vec<f64> {
     let mut probability = vec![0.0; most + 1];
     probability[0] = 1.0;
     for draw in 1..=draws as usize {
+        // Downwards, because each entry needs the old value of the entry before.
         for met in (1..=most.min(draw)).rev() {
             let stay = probability[met] * met as f64 * share;
             let new = probability[met - 1] * (places - met as u64 + 1) as f64 * share;
             probability[met] = stay + new;
         }
+        // After the first draw at least one place is taken.
         probability[0] = 0.0;
     }
     probability

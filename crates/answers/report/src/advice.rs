@@ -102,6 +102,7 @@ fn without_a_drive(page: &mut Markup, advice: &Advice) {
         conditions.map(|outcome| outcome.map_or(Cell::Nothing, number))
     };
     let values = advice.finalists.iter().flat_map(of);
+    // NaN and missing values must not decide about the axis; `fold` with `max` leaves NaN out.
     let high = values.filter_map(|value| value.float()).fold(0.0, f64::max);
     let line = |finalist: &Finalist| GraphLine {
         name: finalist.name.clone(),
@@ -113,6 +114,7 @@ fn without_a_drive(page: &mut Markup, advice: &Advice) {
         x: "condition".to_owned(),
         y: axis.to_owned(),
         caption: None,
+        // 5 % above the highest point keep the line off the frame.
         ordinate: (0.0, high * 1.05),
         ticks: ticks
             .map(|(place, name)| (place as f64, (*name).to_owned()))

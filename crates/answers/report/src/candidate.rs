@@ -52,6 +52,7 @@ impl<'a> Place<'a> {
             Place::WholeLoad(run) => &run.varied,
         };
         let mut each: Vec<_> = varied.each().collect();
+        // By key, so that candidates with the same keys in another order have the same label.
         each.sort_unstable();
         each
     }
@@ -212,6 +213,7 @@ impl Naming {
     fn of(all: &[Place<'_>]) -> Naming {
         let keys = all.first().map(|first| first.varied()).unwrap_or_default();
         let mut lasts: Vec<&str> = keys.iter().map(|(key, _)| last(key)).collect();
+        // Sorted, so that `dedup` finds keys whose last parts are equal.
         lasts.sort_unstable();
         lasts.dedup();
         Naming {

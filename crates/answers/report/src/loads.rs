@@ -236,6 +236,7 @@ fn processes(page: &mut Markup, report: &Report) {
     let (groups, each) = (&report.shares.groups, &report.shares.processes);
     by_name(page, groups);
     match each.len() {
+        // Each name has a single process, so the table by name shows them all.
         few if few <= groups.len() => {}
         many if many > PROCESSES => {
             page.element(

@@ -688,7 +688,7 @@ impl OwnCharts {
         let left = self.candidates - charts.len();
         if left > 0 {
             let note = format!(
-                "The tables of {left} more candidates do not fit on the page; --json contains all."
+                "The charts of {left} more candidates do not fit on the page; --json contains all."
             );
             page.element("p", &[("class", "note")], &note);
         }

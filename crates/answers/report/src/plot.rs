@@ -161,6 +161,7 @@ fn legend(sheet: &mut Markup, keys: &[Key], y: f64) -> f64 {
     let (mut x, mut row) = (MARGIN, 0);
     for key in keys {
         let width = 30.0 + LETTER * key.name.chars().count() as f64;
+        // The first key of a row is placed even if it is wider than the row.
         if x > MARGIN && x + width > MARGIN + WIDTH {
             (x, row) = (MARGIN, row + 1);
         }
@@ -188,6 +189,7 @@ fn wrapped(text: &str, letter: f64) -> Vec<String> {
                 lines.push(String::new());
                 continue;
             }
+            // There is always a line.
             let Some(line) = lines.last_mut() else { break };
             line.push_str(if own > 0 { " " } else { "" });
             line.extend(word.drain(..word.len().min(most)));
@@ -239,6 +241,7 @@ fn written_out(looks: &str) -> String {
     let variables = variables.join("");
     let (light, dark) = variables
         .split_once("@media screen and")
+        // Without rules for dark screens, both are light.
         .unwrap_or((&variables, &variables));
     let rules = format!("{}\n{SHEET}", rules.join("\n"));
     let [mut in_light, mut in_dark] = [rules.clone(), rules];
@@ -248,6 +251,7 @@ fn written_out(looks: &str) -> String {
         }
     }
     let mut css = in_light;
+    // Writing to a string cannot fail.
     let _ = write!(
         css,
         "@media screen and (prefers-color-scheme:dark){{{in_dark}}}"

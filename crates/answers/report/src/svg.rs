@@ -178,6 +178,7 @@ impl Axis {
         } else {
             value
         };
+        // A value beyond the axis is drawn at its end.
         let share = ((value - self.from) / (self.to - self.from)).clamp(0.0, 1.0);
         self.begin + share * (self.end - self.begin)
     }
@@ -208,6 +209,7 @@ fn round_step(wanted: f64) -> f64 {
     steps
         .into_iter()
         .find(|step| *step >= wanted * (1.0 - 1e-9))
+        // Only NaN finds no step.
         .unwrap_or(wanted)
 }
 
@@ -302,6 +304,7 @@ pub(crate) fn rectangle(
     (width, height): (f64, f64),
     class: &str,
 ) {
+    // SVG refuses negative sizes.
     let [x, y, width, height] = [x, y, width.max(0.0), height.max(0.0)].map(short);
     markup.element(
         "rect",

@@ -235,6 +235,7 @@ pub(crate) fn table<R: ?Sized>(
         .map(|column| Used::new(column, rows))
         .filter(|used| used.cells.iter().any(|cell| !cell.is_empty()))
         .collect();
+    // A region that scrolls must be reachable by keyboard (WCAG 2.1, 2.1.1), and needs a name then.
     let scroll = [
         ("class", "scroll"),
         ("role", "region"),

@@ -120,6 +120,7 @@ impl Matrix {
             .axes
             .iter()
             .map(|axis| axis.values.len())
+            // The product of user values may exceed the range, and then also exceeds the bound.
             .try_fold(1usize, usize::checked_mul);
         if count.is_none_or(|count| count > POINTS_MAX) {
             let message = format!("the axes span more than {POINTS_MAX} points; divide the study");
@@ -127,6 +128,7 @@ impl Matrix {
         }
         let mut point = vec![0; self.axes.len()];
         loop {
+            // Without `points`, all combinations are points.
             let listed = wanted.is_empty() || wanted.iter().any(|pattern| pattern.matches(&point));
             if listed && !unwanted.iter().any(|pattern| pattern.matches(&point)) {
                 self.index.insert(point.clone(), self.points.len());
@@ -161,6 +163,7 @@ impl Matrix {
             let set = self
                 .sets
                 .iter()
+                // The set of another axis may have the name of a value of this axis.
                 .find(|set| set.axis == axis && Some(set.name.as_str()) == value.as_str());
             meant[axis] = Some(match set {
                 Some(set) => set.values.clone(),
@@ -182,8 +185,10 @@ impl Matrix {
 
     /// Returns true if a point has these values. Each element is an axis and a value.
     pub(crate) fn holds_any(&self, chosen: &[(usize, usize)]) -> bool {
+        // Cannot overflow: `fill` has bounded the product.
         let all: usize = self.axes.iter().map(|axis| axis.values.len()).product();
         let fits = |point: &Vec<usize>| chosen.iter().all(|&(axis, value)| point[axis] == value);
+        // If no combination is left out, each choice of values has a point.
         self.points.len() == all || self.points.iter().any(fits)
     }
 

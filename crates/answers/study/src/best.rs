@@ -89,6 +89,7 @@ pub fn best(
             .or_default()
             .push((values[over], data.value(point, index)));
     }
+    // With the sign, the best value is the smallest for every metric.
     let sign = if metric.more_is_better() { -1.0 } else { 1.0 };
     let mut all = Vec::new();
     for (others, candidates) in groups {
@@ -97,7 +98,10 @@ pub fn best(
             .map(|(value, found)| found.map(|found| (value, found)))
             .collect();
         let Some(mut run) = run else { continue };
+        // NaN means that nothing was measured. total_cmp would put NaN behind all numbers, and with
+        // the sign before them.
         run.retain(|(_, estimate)| !estimate.mean().is_nan());
+        // A stable sort: of equal means, the value that the study names first comes first.
         run.sort_by(|one, other| (sign * one.1.mean()).total_cmp(&(sign * other.1.mean())));
         let label = |value: usize| matrix.axes[over].values[value].name.clone();
         let Some((value, estimate)) = run.first() else {

@@ -223,6 +223,8 @@ impl Claim {
         let flips = flips
             .into_iter()
             .flatten()
+            // The results may have changed since the record. A setting with the present verdict
+            // reverses nothing.
             .filter(|flip| flip.holds != held);
         judged.flips = flips
             .map(|flip| format!("{}: {}", flip.with, flip.obtained))
@@ -429,12 +431,14 @@ impl Rule {
             return Err(ConfigError::new("published", message));
         };
         let tolerance = config.tolerance.unwrap_or(NEAR);
+        // NaN fails the first comparison, so it is refused as well.
         if !(tolerance >= 0.0 && tolerance.is_finite()) {
             return Err(ConfigError::new(
                 "tolerance",
                 format!("found {tolerance}; expected a share, 0 or more"),
             ));
         }
+        // A published number may be negative, but a distance is not.
         let effect = config.effect.unwrap_or(published).abs();
         Ok(Rule::Near(published, tolerance * effect))
     }

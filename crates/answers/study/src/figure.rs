@@ -278,6 +278,7 @@ impl Figure {
             (low.min(value), high.max(value))
         });
         if low > high {
+            // A figure without values still needs an axis.
             return (0.0, 1.0);
         }
         let zero = self.config.zero.unwrap_or(low < NEAR_ZERO * high);
@@ -286,8 +287,10 @@ impl Figure {
         } else {
             (low, high)
         };
+        // 8 % keep the points off the frame. A constant line needs a height above 0 for the scale.
         let margin = ((high - low) * 0.08).max(1e-9);
         (
+            // An axis that begins at 0 begins exactly there.
             if zero && low == 0.0 {
                 0.0
             } else {

@@ -90,6 +90,7 @@ impl HeldOut {
             }
             let known = folders.entry(folder.clone()).or_default();
             known.studies.insert(study.id.clone(), record);
+            // A removed or renamed study leaves its record behind.
             known.studies.retain(|id, _| {
                 id.rsplit('/')
                     .next()
@@ -99,6 +100,7 @@ impl HeldOut {
         let mut written = Vec::new();
         for (folder, known) in folders {
             let path = folder.join(NAME);
+            // Cannot fail: the keys are texts, and there are no values that JSON lacks.
             let text = serde_json::to_string_pretty(&known).unwrap_or_default() + "\n";
             let mut file = AtomicFile::create(&path)?;
             file.write_all(text.as_bytes())

@@ -163,9 +163,12 @@ impl Page {
             let study = studies.iter().find(|study| study.id == id);
             study
                 .and_then(|study| study.config.order)
+                // Studies without an order come last.
                 .unwrap_or(u32::MAX)
         };
         let mut ids: Vec<&String> = self.sections.keys().collect();
+        // The sections are sorted by id before. A stable sort keeps this order among equal numbers,
+        // so that the page does not depend on the order of the runs.
         ids.sort_by_key(|id| order(id));
         let sections: String = ids
             .into_iter()

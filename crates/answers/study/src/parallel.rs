@@ -13,6 +13,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
     let take_turns = || {
         let mut done = Vec::new();
         loop {
+            // Relaxed: the counter only hands out indexes. The results come through the joins.
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(index) else {
                 return done;
@@ -21,6 +22,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
         }
     };
     let mut results: Vec<(usize, R)> = thread::scope(|scope| {
+        // The calling thread works too, so there is one thread less.
         let others: Vec<_> = (1..jobs.clamp(1, items.len().max(1)))
             .map(|_| scope.spawn(take_turns))
             .collect();
@@ -30,6 +32,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
         }
         all
     });
+    // The threads finish in any order, and the results belong to the order of the items.
     results.sort_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
 }

@@ -182,6 +182,7 @@ fn farthest(one: &[f64], other: &[f64]) -> f64 {
         .iter()
         .zip(other)
         .map(|(one, other)| (one - other).abs())
+        // The largest distance decides: one bad window is a bad prediction.
         .fold(0.0, f64::max);
     if one.len() == other.len() {
         apart

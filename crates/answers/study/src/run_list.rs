@@ -103,6 +103,8 @@ impl RunList {
                     let Some((stack, mut all)) = study.stack(point, variation) else {
                         continue;
                     };
+                    // The keys of the command line replace those of the study, because they come
+                    // later.
                     all.extend(set.iter().cloned());
                     let setup = (stack, all);
                     let new = number.len();
@@ -120,6 +122,7 @@ impl RunList {
             }
             tables.push(table);
         }
+        // Only now: each setup is read once, and several at a time.
         let digests = digests(studies, &setups, jobs)?;
         assert_eq!(digests.len(), setups.len(), "each setup has its digest");
         check_paths(studies, set)?;
@@ -225,6 +228,7 @@ impl RunList {
             return false;
         };
         let differs = |&point: &usize| base.digests.get(point) != other.digests.get(point);
+        // Digests do not contain the seed, so they are equal with other seeds.
         matches!(variation, Variation::Seeds(_)) || claim.touched.iter().any(differs)
     }
 

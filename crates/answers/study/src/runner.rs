@@ -32,9 +32,11 @@ pub fn run_tasks(
             .stack()
             .and_then(|stack| task.run(stack))
             .and_then(|kept| {
+                // The lock is taken after the run, so that runs do not wait for each other's files.
                 let mut writer = writer.lock().expect("nobody panics while writing");
                 writer.add(task, &kept)
             });
+        // Relaxed: the number is only shown.
         progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         outcome
     });

@@ -373,6 +373,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, StudyError> {
     let mut paths = entries
         .map(|entry| entry.map(|entry| entry.path()).map_err(failed))
         .collect::<Result<Vec<_>, _>>()?;
+    // The order of a folder depends on the file system, and reads must not.
     paths.sort();
     Ok(paths)
 }

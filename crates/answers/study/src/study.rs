@@ -66,6 +66,8 @@ fn check_seeds(config: &StudyConfig) -> Result<(), ConfigError> {
             "found 0; expected at least 1",
         ));
     }
+    // Below 0.5 an interval would leave out the value more often than not. 1 has an infinite
+    // interval.
     if !(0.5..1.0).contains(&config.confidence) {
         let message = format!(
             "found {}; expected a part from 0.5 to below 1",
@@ -160,6 +162,7 @@ impl Study {
             .metrics
             .first()
             .map_or("response_ms.mean", String::as_str);
+        // Always found: the metrics of the file were added above.
         let first_metric = metrics
             .iter()
             .position(|metric| metric == first)
@@ -182,9 +185,11 @@ impl Study {
             metrics,
             first_metric,
         };
+        // The definitions come first, because claims and figures use them.
         study.define().map_err(at)?;
         study.read_claims().map_err(at)?;
         study.settings = settings_of(&study.config.settings, &study.matrix).map_err(at)?;
+        // After the claims, because an explanation must name a variant.
         study.read_variants().map_err(at)?;
         let shared = study
             .config
@@ -195,6 +200,7 @@ impl Study {
             Choice::read(&study.config.free, shared.as_deref(), &study.matrix)?.map_err(at)?;
         study.check_figures().map_err(at)?;
         study.read_texts().map_err(at)?;
+        // Last, because the digest covers the choices.
         (study.digest, study.substance) = study.compute_digests()?;
         Ok(study)
     }
@@ -436,6 +442,7 @@ impl Study {
         x: usize,
         series: Option<(usize, usize)>,
     ) -> Bindings {
+        // `check_figures` has found the axis.
         let along = self.matrix.axis(&figure.x).unwrap_or(0);
         let mut bindings = vec![(figure.x.clone(), Value::Label(along, x))];
         if let Some((axis, value)) = series {
@@ -529,6 +536,7 @@ impl Study {
             .rev()
             .find_map(|value| value.stack.as_ref())
             .or(self.config.stack.as_ref())?;
+        // Later assignments replace earlier ones, so those of the variation come last.
         let mut set = self.config.set.clone();
         set.extend(chosen.iter().flat_map(|value| value.set.iter().cloned()));
         set.extend(set_at(&self.settings, values));
@@ -603,11 +611,13 @@ impl Study {
         let count = u64::from(replications.unwrap_or(self.config.replications));
         let first = match variation {
             // The further sets begin after the study's own seeds.
+            // The product of two numbers of 32 bits fits.
             Variation::Seeds(set) => u64::from(self.config.replications)
                 .saturating_add(u64::from(set.saturating_sub(1)) * count),
             _ => 0,
         };
         (first..first.saturating_add(count))
+            // A seed near the end of the range continues at 0; each number is as good a seed.
             .map(|number| self.config.seed.wrapping_add(number))
             .collect()
     }
@@ -643,11 +653,13 @@ impl Study {
                 .into_iter()
                 .flatten()
             {
+                // The length keeps texts apart that together have the same bytes.
                 hash.update(text.len().to_le_bytes());
                 hash.update(&text);
             }
             Ok(())
         };
+        // Not for `substance`, to which the file without its prose is added below.
         add(self.file.clone(), false)?;
         named
             .iter()
@@ -689,6 +701,7 @@ struct AsIf;
 
 impl Data for AsIf {
     fn value(&self, _: usize, _: usize) -> Option<Estimate> {
+        // Any number will do: only the kind of the result is checked.
         Some(Estimate::exact(1.0))
     }
 }

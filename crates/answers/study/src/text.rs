@@ -128,7 +128,9 @@ pub(crate) fn published(number: f64, format: Option<Format>) -> String {
     let percent = (number * 1e5).round() / 1e3;
     match format {
         Some(Format::Percent | Format::Change) if number > 0.0 => format!("+{percent} %"),
+        // Adding 0 turns -0 into 0, which would be shown as `-0 %`.
         Some(Format::Percent | Format::Change | Format::Share) => format!("{} %", percent + 0.0),
+        // Nine digits, because the sum of two decimal numbers may have a rest beyond them.
         _ => format!("{}", (number * 1e9).round() / 1e9 + 0.0),
     }
 }
@@ -209,6 +211,7 @@ pub(crate) fn significant(value: f64, digits: usize) -> String {
         return "none".to_owned();
     }
     if value == 0.0 || value.is_infinite() {
+        // The log of 0 or of infinity is no magnitude.
         return format!("{}", value.abs() * value.signum());
     }
     let magnitude = value.abs().log10().floor();

@@ -74,6 +74,7 @@ impl Shown {
             roster.name,
             roster.layout,
             roster.slots.len(),
+            // Regions are kept in sectors of 512 bytes.
             Bytes(roster.region_sectors * 512),
         );
         let keys = keys_of(roster).map(|keys| format!("keys   {keys}"));
@@ -326,6 +327,7 @@ fn scrub_lines(found: &Value) -> Vec<String> {
     )];
     let count = |key: &str| found[key].as_u64().unwrap_or(0);
     let (repaired, undecided) = (count("repaired_sectors"), count("undecided_sectors"));
+    // The counts of an older server may not add up.
     let proven = count("mismatched_sectors").saturating_sub(repaired + undecided);
     if repaired > 0 {
         lines.push(format!("{repaired} sectors were written again"));

@@ -70,6 +70,7 @@ fn export_text(export: &ExportStatus, speed: Option<f64>) -> String {
 /// clock.
 fn in_the_world(p99_us: f64, speed: Option<f64>) -> String {
     match speed {
+        // At the pace of the host's clock both times are the same.
         Some(speed) if speed != 1.0 => {
             format!(" (p99: {} us in the world)", number(p99_us * speed))
         }

@@ -48,6 +48,7 @@ impl Facts {
             shortest_seek_ms: seeks.time(1).as_millis_f64(),
             average_seek_ms: seeks.average().as_millis_f64(),
             full_stroke_ms: seeks
+                // The longest seek leads from the first to the last cylinder.
                 .time(geometry.cylinders().saturating_sub(1))
                 .as_millis_f64(),
             revolution_ms: geometry.spindle().revolution().as_millis_f64(),

@@ -50,7 +50,7 @@ struct Written<'a> {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let target = Target::of("--output", &arguments.output, Kind::Other);
+    let target = Target::of("--output", &arguments.output, Kind::Toml);
     outputs::check([target], std::slice::from_ref(&arguments.file))?;
     let mut reading = if arguments.as_written {
         Reading::AS_WRITTEN

@@ -151,6 +151,7 @@ fn buffer_in_words(buffer: &BufferConfig) -> String {
     match buffer.sectors {
         Some(sectors) => format!(
             "{} MiB in up to {} segments, {caching}",
+            // 2048 sectors of 512 bytes are a MiB.
             sectors / 2048,
             buffer.segments
         ),

@@ -64,6 +64,7 @@ impl Found {
             "{} confirmed where predicted, {:.2} reads each; {} searched; {} skipped; {} reads answered by the \
              buffer and repeated",
             timed.predicted,
+            // Without predicted tracks there are no reads of them.
             timed.predicted_reads as f64 / timed.predicted.max(1) as f64,
             timed.searched,
             timed.skipped,
@@ -351,6 +352,7 @@ fn verified_lines(verified: &Verified, text: &mut String) -> fmt::Result {
         .offsets
         .iter()
         .map(|offset| offset.sample.mean_ms)
+        // Above 0, because the bars divide by it.
         .fold(1e-9, f64::max);
     verified
         .offsets

@@ -218,6 +218,7 @@ impl Aligned {
             within(gain.after_half_width_ms)
         )?;
         let saved = &gain.saved_ms;
+        // Without an interval, any difference may be chance.
         let half_width = saved.half_width.unwrap_or(f64::INFINITY);
         let (share, sure) = (
             100.0 * saved.value / gain.before_ms,

@@ -106,6 +106,7 @@ fn row(cells: &[Cell], line: u64, line_pages: u64, cell_pages: u64, pages: u64) 
     let glyph = |at: u64| {
         let start = line * line_pages + at * cell_pages;
         let end = (start + cell_pages).min((line + 1) * line_pages).min(pages);
+        // The last line may have fewer cells than the others.
         let size = end.saturating_sub(start);
         if size == 0 {
             None

@@ -140,6 +140,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         .as_deref()
         .map(|path| play(&mut *system, path))
         .transpose()?;
+    // A `raw` file system has no folders to list.
     let files = if system.entries(system.root()).is_ok() {
         laid_out(&*system).map_err(Failure::input)?
     } else {
@@ -176,6 +177,7 @@ fn shown_file<'a>(arguments: &Arguments, files: &'a [Laid]) -> Result<Option<&'a
     match &arguments.file {
         Some(path) => match files
             .iter()
+            // Paths of the file system have no `/` at the beginning.
             .find(|file| file.path == path.trim_matches('/'))
         {
             Some(file) => Ok(Some(file)),
@@ -183,6 +185,7 @@ fn shown_file<'a>(arguments: &Arguments, files: &'a [Laid]) -> Result<Option<&'a
                 "--file: no file `{path}` has pages on the device"
             ))),
         },
+        // `max_by_key` returns the last of equal files. Reversed, this is the first.
         None => Ok(files.iter().rev().max_by_key(|file| file.fragments.len())),
     }
 }
@@ -310,6 +313,7 @@ impl Shown<'_> {
             ]);
         }
         writeln!(text, "{}", table.trim_fmt())?;
+        // `checked_sub` is `None` below the limit, and `Some(0)` at the limit: nothing is left out.
         match file.fragments.len().checked_sub(LISTED) {
             Some(more @ 1..) => writeln!(text, "and {more} more; --json lists all"),
             _ => Ok(()),

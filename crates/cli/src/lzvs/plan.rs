@@ -74,6 +74,7 @@ fn floor(text: &str) -> Result<Floor, Reason> {
     let (size, rate) = text.split_once('@').ok_or_else(expected)?;
     let floor_mb_per_s = rate
         .trim()
+        // `60MB/s` is accepted too.
         .trim_end_matches("MB/s")
         .trim()
         .parse()
@@ -172,6 +173,7 @@ impl PlannedVolume {
                 .map(|(offer, _)| offer)
                 .map_err(Failure::input)
         };
+        // Comes first, because the outer part for RAID 0 is chosen by this floor.
         let planned = of("lzvs", keys_of(&layout)?)?;
         let outer = pair
             .short_stroked(planned.floor_mb_per_s)
@@ -180,6 +182,7 @@ impl PlannedVolume {
         offers.extend(outer);
         offers.push(planned);
         offers.push(of("lzvs-geo", keys_of(&geo)?)?);
+        // Set after the offers, which are compared without floors.
         geo.zones.clone_from(&arguments.floors);
         let parts = match geo.zones.is_empty() {
             true => Vec::new(),

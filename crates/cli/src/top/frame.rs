@@ -93,6 +93,7 @@ fn footer_line(view: &View<'_>, above: usize, below: usize) -> Line<'static> {
 fn lines(view: &View<'_>, width: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for (index, now) in view.now.exports.iter().enumerate() {
+        // Without an earlier look no time has passed, and the rates are unknown.
         let before = view.before.exports.get(index).unwrap_or(now);
         export(view.look, before, now, width, &mut lines);
     }
@@ -199,6 +200,7 @@ fn drives(
     width: usize,
     lines: &mut Vec<Line<'static>>,
 ) {
+    // A narrow terminal cuts the row at the right rather than losing the track.
     let track = width.saturating_sub(DRIVE_WIDTH).max(TRACK_CELLS_MIN);
     let bar = BAR_CELLS + 5;
     let platter = if track < 14 { "out" } else { "outside" };
@@ -259,6 +261,7 @@ fn bar(look: Look, requests: u32) -> String {
     let parts = (share * parts_max as f64).ceil() as usize;
     let mut bar: String =
         std::iter::repeat_n(signs[signs.len() - 1], parts / signs.len()).collect();
+    // 0 parts have no partly filled cell.
     if let Some(part) = (parts % signs.len()).checked_sub(1) {
         bar.push(signs[part]);
     }
@@ -270,6 +273,7 @@ fn bar(look: Look, requests: u32) -> String {
 fn arm(look: Look, drive: &DriveStatus, track: usize) -> (String, String, String) {
     let signs = look.signs;
     let last = track.saturating_sub(1);
+    // A server of another version may report any share.
     let at = ((drive.head_share.clamp(0.0, 1.0) * last as f64).round() as usize).min(last);
     let platter = |cells: usize| signs.track.to_string().repeat(cells);
     let head = if drive.busy {
@@ -282,6 +286,7 @@ fn arm(look: Look, drive: &DriveStatus, track: usize) -> (String, String, String
 
 fn state(drive: &DriveStatus) -> String {
     match drive.rebuilt_share {
+        // Rounded down, so that 100 % means complete.
         Some(share) => format!("{} {:.0}%", drive.state.name(), (100.0 * share).floor()),
         None => drive.state.name().to_owned(),
     }
@@ -302,14 +307,17 @@ fn cut(text: &str, width: usize, look: Look) -> String {
         return text.to_owned();
     }
     let kept = text.chars().take(width.saturating_sub(1));
+    // A width of 0 has no room for the sign either.
     kept.chain((width > 0).then_some(look.signs.cut)).collect()
 }
 
 /// Formats a non-negative number in at most six characters; `-` for NaN.
 fn brief(value: f64) -> String {
     match value {
+        // NaN fails all comparisons below and would reach the last arm.
         value if value.is_nan() => "-".to_owned(),
         0.0 => "0".to_owned(),
+        // The limits are half a digit below powers of ten, because rounding would add a digit.
         value if value < 9.995 => format!("{value:.2}"),
         value if value < 99.95 => format!("{value:.1}"),
         value if value < 99_999.5 => format!("{value:.0}"),

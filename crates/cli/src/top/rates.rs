@@ -31,6 +31,7 @@ pub(super) struct Span {
 impl Span {
     pub(super) fn between(before: &ExportStatus, now: &ExportStatus) -> Span {
         Span {
+            // A restarted server begins at 0 again.
             seconds: now.world_ns.saturating_sub(before.world_ns) as f64 / 1e9,
         }
     }
@@ -38,6 +39,7 @@ impl Span {
     /// Returns `amount` per second, or NaN if no time has passed.
     fn rate(self, amount: f64) -> f64 {
         if self.seconds > 0.0 {
+            // Counters of a restarted server fall; a negative rate would be shown for one interval.
             amount.max(0.0) / self.seconds
         } else {
             f64::NAN
@@ -54,6 +56,7 @@ impl Span {
         OperationRates {
             requests_per_s: self.rate(requests),
             mb_per_s: self.rate(now.bytes.saturating_sub(before.bytes) as f64 / 1e6),
+            // Without requests there is no response time.
             response_ms: (requests > 0.0).then(|| 1000.0 * response_s / requests),
         }
     }

@@ -50,6 +50,7 @@ impl Screen {
 
     /// True after SIGTERM or SIGHUP.
     pub(super) fn is_over(&self) -> bool {
+        // The flag is read a few times a second, so the strongest ordering costs nothing.
         self.over.load(Ordering::SeqCst)
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct LogArguments {
 impl LogArguments {
     /// Returns the drive file to write.
     pub(super) fn target(&self) -> Option<Target<'_>> {
-        Target::of("--write-drive", &self.write_drive, Kind::Other)
+        Target::of("--write-drive", &self.write_drive, Kind::Toml)
     }
 }
 

@@ -34,6 +34,7 @@ pub struct SmallDisk {
 impl SmallDisk {
     /// `None`, with a word, where the host allows no such mount.
     pub fn new(at: &Path) -> Option<SmallDisk> {
+        // `cat` ends when this process closes its input, so no holder outlives the test.
         let script = "mount -t tmpfs -o size=64m tmpfs \"$1\" && echo mounted && exec cat";
         let holder = Command::new("unshare")
             .args([
@@ -352,7 +353,9 @@ fn an_array_keeps_its_bytes_through_kills_failures_and_other_orders_of_its_membe
     assert!(read == expected);
     success(&["array", "fail", &text(&served.socket), "3"]);
     let began = Instant::now();
-    while fs::read_to_string(&hook).is_err() && began.elapsed() < PATIENCE {
+    // The command creates the file before it writes the line.
+    let told = || fs::read_to_string(&hook).is_ok_and(|text| text.ends_with('\n'));
+    while !told() && began.elapsed() < PATIENCE {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     assert_eq!(fs::read_to_string(&hook).unwrap(), "failed 3 degraded\n");

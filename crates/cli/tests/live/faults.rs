@@ -416,6 +416,7 @@ fn a_replay_names_the_request_that_a_device_refuses_and_counts_those_that_it_tol
         );
         assert!(error.contains("(read, sector 2048"), "{way:?}: {error}");
     }
+    // The first replay of each way ends at 1 refused read, the others meet 100 each.
     assert!(disks[0].refused().reads >= ways.len() as u64 * (REQUESTS + 1));
     // Writes fail because the device is full.
     let writes = text(&folder.path().join("writes.csv"));

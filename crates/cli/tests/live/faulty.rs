@@ -293,6 +293,7 @@ impl FaultyDisk {
             device: None,
         };
         let begun = Instant::now();
+        // The mount hides the empty file.
         while fs::metadata(&file).map_or(0, |metadata| metadata.len()) == 0 {
             if disk.fuse.try_wait().unwrap().is_some() {
                 eprintln!("skipped: nbdfuse cannot show a file here");
@@ -315,6 +316,7 @@ impl FaultyDisk {
         let device = String::from_utf8(set_up.stdout).unwrap().trim().to_owned();
         let direct = device.replace("/dev/", "/sys/block/") + "/loop/dio";
         disk.device = Some(device);
+        // losetup succeeds even if the kernel reads through the page cache.
         if fs::read_to_string(direct).map_or(true, |dio| dio.trim() != "1") {
             eprintln!(
                 "skipped: loop devices keep what they read here (no direct I/O to nbdfuse's files)"
@@ -451,6 +453,7 @@ fn a_disk_with_faults_has_them_and_loses_what_was_not_flushed() {
     assert!(put("seek=1", "oflag=direct"));
     let written = disk.holds(0, 8192);
     assert!(flushed[..4096] == written[..4096] && flushed[4096..] != written[4096..]);
+    // One block of 4096 bytes was not flushed.
     assert_eq!(disk.loses_power(&mut Random(1), 0), 8);
     assert!(
         disk.holds(0, 8192) == flushed,
@@ -491,6 +494,7 @@ fn a_disk_with_faults_has_them_and_loses_what_was_not_flushed() {
         ..Faults::default()
     });
     assert!(put("seek=0", "oflag=direct"));
+    // EIO.
     assert_eq!(file.sync_data().unwrap_err().raw_os_error(), Some(5));
     disk.faults(Faults::default());
     power.fails_after(1);

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
+// The numbers are those of the NBD protocol. Flags of the client: fixed newstyle and no zeroes.
 const FLAGS: [u8; 4] = [0, 0, 0, 3];
 const OPTION: &[u8] = b"IHAVEOPT";
 const GO: u32 = 7;
@@ -38,6 +39,7 @@ fn rest(stream: &mut UnixStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
         Ok(_) => {}
+        // A socket that is closed with unread bytes resets the connection.
         Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
     }
     bytes
@@ -76,6 +78,7 @@ fn opened(server: &Server) -> UnixStream {
 fn error_of(stream: &mut UnixStream) -> u32 {
     let mut reply = [0; 16];
     stream.read_exact(&mut reply).unwrap();
+    // The magic number of a simple reply.
     assert_eq!(reply[..4], 0x6744_6698u32.to_be_bytes());
     assert_eq!(reply[8..], 77u64.to_be_bytes());
     u32::from_be_bytes(reply[4..8].try_into().unwrap())
@@ -115,6 +118,7 @@ fn handshakes_that_break_off_or_make_no_sense_end() {
 fn unknown_options_are_answered_with_an_error_and_the_handshake_goes_on() {
     let server = served();
     let mut stream = server.connection();
+    // The greeting: two magic numbers of 8 bytes, and 2 bytes of flags.
     stream.read_exact(&mut [0; 18]).unwrap();
     stream.write_all(&FLAGS).unwrap();
     for number in [4, 99, u32::MAX] {
@@ -143,6 +147,7 @@ fn unknown_options_are_answered_with_an_error_and_the_handshake_goes_on() {
         matches!(
             refused,
             Err(ClientError::Refused {
+                // NBD_REP_ERR_UNKNOWN.
                 kind: 0x8000_0006,
                 ..
             })
@@ -176,8 +181,11 @@ fn requests_that_make_no_sense_are_invalid_and_the_connection_goes_on() {
         (0, 0, 0, !511, EINVAL),
         (0, 3, 512, 512, EINVAL),
         (0, 4, size, 512, EINVAL),
+        // Command 6 is "write zeroes". Writes beyond the end are told with ENOSPC, all else with
+        // EINVAL.
         (0, 6, size, 512, ENOSPC),
         (0, 6, u64::MAX - 511, 512, ENOSPC),
+        // Command 7 is "block status", which needs structured replies.
         (0, 7, 0, 512, EINVAL),
     ] {
         stream
@@ -259,6 +267,7 @@ fn requests_that_break_off_or_have_a_bad_magic_end_the_connection_alone() {
         assert!(rest(&mut stream).is_empty());
     }
     let write = [request(REQUEST, 0, 1, 0, 4096), vec![1; 4096]].concat();
+    // The header of a request has 28 bytes.
     for length in [1, 4, 27, 28, 29, 2000, write.len() - 1] {
         let mut stream = opened(&server);
         stream.write_all(&write[..length]).unwrap();

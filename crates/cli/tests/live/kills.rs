@@ -213,12 +213,14 @@ fn write_and_kill(
         }
         assert!(writer.receive(), "the server has ended by itself");
     }
+    // Asked before the last requests, which are to be in flight at the kill.
     let gears = server.status()["exports"][0]["health"]["gears"][0]["gear"]
         .as_str()
         .map(str::to_owned);
     for _ in 0..in_flight {
         writer.submit();
     }
+    // So that the kill meets the requests at any stage.
     std::thread::sleep(Duration::from_micros(writer.random.below(3000)));
     server.kill();
     // The socket may still hold answers that the server sent before the kill.
@@ -267,6 +269,7 @@ fn survives_kills_with(volume: Volume, in_flight: &[usize]) -> Vec<String> {
     let mut gears = Vec::new();
     let rounds = std::env::var("FULLSTROKE_KILLS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
     let place = Place::new(volume, DISK_MIB);
+    // Seeded by the name, so that a failure comes again.
     let mut random = pattern::random(volume.name);
     let mut expected: Option<Expected> = None;
     for round in 0..=rounds {

@@ -328,6 +328,7 @@ impl Server {
             .lines()
             .find_map(|line| line.strip_prefix("VmHWM:"))
             .unwrap();
+        // `VmHWM` is in KiB (proc(5)).
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
     }
 }

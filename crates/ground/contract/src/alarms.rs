@@ -17,11 +17,14 @@ pub struct Alarms {
 impl Alarms {
     /// Creates alarms for `sleepers` sleepers; no alarm is set.
     pub fn new(sleepers: usize) -> Alarms {
+        // A power of two makes the tree complete, so each parent has two children. Unused leaves
+        // never have an alarm.
         let leaves = sleepers.next_power_of_two();
         let mut winners = vec![0; 2 * leaves];
         for (sleeper, winner) in winners[leaves..].iter_mut().enumerate() {
             *winner = sleeper as u32;
         }
+        // All alarms are equal at first, so the left child wins everywhere.
         for node in (1..leaves).rev() {
             winners[node] = winners[2 * node];
         }
@@ -38,6 +41,7 @@ impl Alarms {
     /// If there is no such sleeper.
     #[inline]
     pub fn set(&mut self, sleeper: usize, due: Time) {
+        // Most calls leave the alarm of a node unchanged. The comparison saves the way up the tree.
         if self.due[sleeper] == due {
             return;
         }

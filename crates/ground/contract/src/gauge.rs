@@ -139,6 +139,7 @@ impl<'a> Below<'a> {
 
     /// Returns the readings of `member`, or the default if there is no such member.
     pub fn gauge(&self, member: usize) -> Gauge {
+        // A layer tested without layers below sees an idle member at cylinder 0.
         self.gauges.get(member).copied().unwrap_or_default()
     }
 

@@ -219,6 +219,8 @@ impl PowerStatistics {
     #[must_use]
     pub fn plus(self, other: PowerStatistics) -> PowerStatistics {
         PowerStatistics {
+            // Multiplied before it is divided: integers then give the same energy for one long span
+            // and for many short ones.
             arms: self.arms + other.arms,
             residency: self.residency.plus(other.residency),
             energy_fj: self.energy_fj + other.energy_fj,
@@ -255,6 +257,7 @@ impl PowerStatistics {
 
     /// Returns the mean power: energy divided by the time of one arm. Zero at time 0.
     pub fn mean_power(&self) -> Watts {
+        // Residencies are sums over the arms, the energy is that of the whole drive.
         let seconds = self.residency.total().as_secs_f64() / f64::from(self.arms.max(1));
         Watts(if seconds > 0.0 {
             self.energy().0 / seconds

@@ -56,10 +56,13 @@ pub fn find<'a, F>(
 /// Reads a config type from `keys`. Errors: an unknown key (the message suggests the most similar
 /// known key), a missing key, or a value of the wrong type.
 pub fn read<C: DeserializeOwned + JsonSchema>(keys: &Keys) -> Result<C, ConfigError> {
+    // The schema knows the names of the keys. serde alone would say "unknown field" without a
+    // suggestion.
     let schema = schema_of::<C>();
     check_known(keys, &known_keys(&schema))?;
     serde_path_to_error::deserialize(Value::Object(keys.clone())).map_err(|error| {
         let path = error.path().to_string();
+        // serde_path_to_error writes `.` for the whole value, and the whole table has no key.
         let key = if path == "." { String::new() } else { path };
         ConfigError::new(key, without_position(error.inner()))
     })
@@ -103,6 +106,8 @@ pub fn nearest(name: &str, known: &[&str]) -> String {
             let distance = strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
             (distance, *candidate)
         })
+        // The minimum compares distance and then name, so equal distances always give the same
+        // suggestion.
         .filter(|(distance, candidate)| *distance <= (candidate.len().max(name.len()) / 2).max(1))
         .min()
         .map(|(_, candidate)| format!(" (did you mean `{candidate}`?)"))
@@ -120,6 +125,8 @@ fn digits(name: &str) -> Vec<char> {
 /// the user's file is TOML.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
+    // The last ` at line ` is serde_json's own; the value in the message may contain the same
+    // words.
     match text.rfind(" at line ") {
         Some(at) => text[..at].to_owned(),
         None => text,

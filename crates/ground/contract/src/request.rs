@@ -148,6 +148,8 @@ impl Completion {
     /// `last`. Otherwise the result has no waiting times.
     #[must_use]
     pub fn ready(submitted: Time, now: Time, last: Option<&Completion>) -> Completion {
+        // A completion that was submitted before the request, or that ended earlier, is not the
+        // reason for the wait.
         let own = last.filter(|last| last.submitted >= submitted && last.finished == now);
         own.copied().unwrap_or(Completion {
             submitted: now,

@@ -96,6 +96,7 @@ impl Signal {
                 extent: Some(_), ..
             } => Signal::Pull {
                 extent: Some(extent),
+                // A volume answers for a part of the extent, so the amount shrinks with the extent.
                 sectors: extent.sectors,
             },
             other => other,

@@ -24,6 +24,8 @@ impl<T: Copy> Slots<T> {
     /// Stores a value and returns its slot. The slot stays reserved until the value is taken out.
     #[inline]
     pub fn keep(&mut self, value: T) -> u32 {
+        // The slot that became free last is reused first. The order is part of a run: slots are ids
+        // below.
         match self.free.pop() {
             Some(slot) => {
                 debug_assert!(
@@ -54,6 +56,7 @@ impl<T: Copy> Slots<T> {
             self.free.len() < self.values.len(),
             "slot {slot} is taken out, but nothing is kept"
         );
+        // The value stays in the slot. Values are `Copy`, so nothing has to be dropped.
         self.free.push(slot);
         self.values[slot as usize]
     }

@@ -40,6 +40,8 @@ impl Flights {
     }
 
     pub(crate) fn land(&mut self, id: RequestId) -> Flight {
+        // Only the machine hands out ids below the workloads, and ids are slots. A larger id comes
+        // from a node that has invented one.
         let slot = u32::try_from(id.0);
         let slot =
             slot.unwrap_or_else(|_| panic!("request {} was never issued to the graph", id.0));

@@ -227,6 +227,8 @@ impl Graph {
         let longest = hosts.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
         for _ in 0..longest {
             for (way, host) in ways.iter_mut().zip(&mut hosts) {
+                // Hosts may have different numbers of nodes. A host without a node on this level
+                // waits with its open edge.
                 let Some(node) = host.next() else { continue };
                 let root = way.is_none();
                 let node = self.add(
@@ -245,6 +247,7 @@ impl Graph {
                 *way = self.edges_below(node, 1).first().copied();
             }
         }
+        // The first round adds the workload of every host, and a host has at least one node.
         ways.into_iter()
             .map(|way| way.expect("a host has a workload"))
             .collect()
@@ -384,6 +387,7 @@ impl Graph {
                     });
                 }
             }
+            // The arms of a drive are placed after the drive, so the number of the drive is known.
             Kind::Arm(_) => {
                 let above = self.places.get(self.edges[edges[0]].upper.0 as usize);
                 let drive = above.and_then(|above| above.drive);
@@ -411,6 +415,8 @@ impl Graph {
             let mut above: Vec<u32> = (0..self.edges.len() as u32)
                 .filter(|&edge| self.edges[edge as usize].lower == node)
                 .collect();
+            // Ports are numbered by the volume, edges by the order of placing. Completions leave by
+            // port.
             above.sort_by_key(|&edge| self.edges[edge as usize].lower_end);
             assert!(
                 above.is_empty() || !self.is_root(node),
@@ -428,6 +434,7 @@ impl Graph {
             let place = &mut self.places[node.0 as usize];
             place.up = up;
             (place.first_above, place.above) = (self.above.len() as u32, above.len() as u32);
+            // A workload above counts as plain as well: it shows nothing further up.
             place.plain = above.len() == 1 && !shown && !place.cover && !place.link;
             place.silent = place.root || place.link;
             self.above.append(&mut above);
@@ -568,6 +575,8 @@ impl Graph {
         match self.shared {
             Some(shared) if lower == shared => {
                 let written = self.places[shared.0 as usize].cover && lower_end == Port::FIRST;
+                // `show` has written the gauge of the first port with the arm of the node below,
+                // which the shared gauge does not have.
                 if written {
                     &self.gauges[edge]
                 } else {
@@ -702,6 +711,8 @@ impl Graph {
         for ((node, path), place) in self.nodes.iter().zip(&self.paths).zip(&self.places) {
             let own = all.layers.len();
             node.count(now, &mut all);
+            // A node adds the counters of its own drives to the list. The list is emptied into the
+            // sums after each node, so the next node finds an empty list.
             let (first, count) = place.counts_for;
             assert_eq!(
                 all.drives.len(),
@@ -722,6 +733,7 @@ impl Graph {
             }
         }
         let mean = |(sum, arms): (MemberStatistics, u64)| MemberStatistics {
+            // Arms work at the same time. A sum would show a drive as busy for longer than the run.
             busy: sum.busy / arms.max(1),
             ..sum
         };

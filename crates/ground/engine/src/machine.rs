@@ -166,6 +166,8 @@ impl Machine {
     /// origin by the number of the submission.
     #[inline]
     pub fn submit<O: Observer>(&mut self, now: Time, request: Request, observer: &mut O) {
+        // A live driver may pass a time before the latest event. The clock of the machine does not
+        // go back.
         self.now = self.now.max(now);
         self.out.of(Graph::OUTSIDE).issue(0, request);
         self.settle(observer);
@@ -195,12 +197,8 @@ impl Machine {
     /// Ends all background work, because no more requests will come. Volumes stop rebuilding;
     /// watchers of opportunities stop asking.
     pub fn rest<O: Observer>(&mut self, observer: &mut O) {
-        let volumes: Vec<Vec<usize>> = self.graph.volume_paths().map(<[usize]>::to_vec).collect();
-        for path in volumes {
-            // A volume without a rebuild may refuse.
-            let _ = self.order(self.now, &path, Order::Rest, observer);
-        }
-        // Watchers of opportunities would otherwise ask for ever, and the run would never end.
+        // Watchers of opportunities would otherwise ask for ever, and the run would never end. A
+        // volume without a rebuild may refuse.
         let now = self.now;
         for node in self.graph.nodes() {
             self.call(node, |node, cx| drop(node.ordered(now, Order::Rest, cx)));
@@ -213,6 +211,7 @@ impl Machine {
         while self.next_wake() <= until && self.next_wake() != Time::NEVER {
             self.wake(observer);
         }
+        // `Time::NEVER` asks for all events, and is no time that the clock can show.
         if until != Time::NEVER {
             self.now = self.now.max(until);
         }
@@ -238,6 +237,8 @@ impl Machine {
         while let Some(&(node, ref effect)) = self.out.first() {
             match *effect {
                 Effect::Issue { port, mut request } => {
+                    // The effect is removed before the call, because the call adds effects to the
+                    // same queue.
                     self.out.drop_first();
                     let Edge {
                         lower,
@@ -246,6 +247,8 @@ impl Machine {
                         seat,
                         ..
                     } = *self.graph.lower(node, port);
+                    // A request gets its number at the first edge. The observers below then see the
+                    // number of the workload's request.
                     if by_root {
                         self.take_off(&mut request);
                     }
@@ -388,6 +391,8 @@ impl Machine {
         self.alarms.set(node, wake.at());
         let awaited = &mut self.awaited[node];
         let work = wake.is_work();
+        // Most events leave the kind of a node's alarm unchanged, and the counters are then right
+        // already.
         if awaited.work != work {
             awaited.work = work;
             // Adding `usize::MAX` with wrap-around subtracts 1.

@@ -43,6 +43,7 @@ impl Rebuilds {
     /// `used`.
     pub fn begin(&mut self, now: Time, path: &[usize], done: Sectors, used: Sectors) {
         let mark = Mark { at: now, done };
+        // A member has one record. A second rebuild of the same member replaces the first.
         self.forget(path);
         let (path, spans) = (path.to_vec(), [mark; 2]);
         self.all.push(Rebuild {
@@ -106,6 +107,8 @@ impl Rebuild {
         );
         self.latest = latest;
         if latest.at.since(self.spans[0].at) >= SPAN {
+            // Two marks are kept. The older one lies between one and two spans back, so the speed
+            // never rests on a few notices alone.
             self.spans = [latest, self.spans[0]];
         }
     }
@@ -117,16 +120,18 @@ impl Rebuild {
 
     /// Returns the recent speed in bytes per second.
     pub fn recent_speed(&self) -> Option<Bytes> {
-        between(self.spans[1], self.latest).or_else(|| self.speed())
+        between(self.spans[1], self.latest)
     }
 
     /// Returns the remaining time at the recent speed; `None` without a speed.
     pub fn left(&self) -> Option<Duration> {
         let speed = self.recent_speed().filter(|speed| speed.0 > 0)?;
+        // In 128 bits, because bytes times nanoseconds exceed 64 bits from 18 GB on.
         let rest =
             u128::from(self.used.0.saturating_sub(self.latest.done.0)) * u128::from(SECTOR_BYTES);
         let nanoseconds = rest * 1_000_000_000 / u128::from(speed.0);
         Some(Duration::from_nanos(
+            // A rebuild that hardly moves would need longer than 64 bits of nanoseconds can tell.
             u64::try_from(nanoseconds).unwrap_or(u64::MAX),
         ))
     }

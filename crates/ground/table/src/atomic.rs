@@ -165,6 +165,7 @@ impl Drop for AtomicFile {
         // The buffered bytes belong to an abandoned file. A drop of the `BufWriter` would write
         // them.
         if let Some(writer) = self.writer.take() {
+            // `into_parts` returns the buffer unwritten.
             drop(writer.into_parts());
         }
         if let Some(partial) = self.partial.take() {
@@ -202,6 +203,8 @@ fn new_and_locked(partial: &Path) -> io::Result<File> {
         .open(partial)?;
     match file.try_lock() {
         // On a file system without locks, a second process is not kept out.
+        // The check above and the creation are two steps. If a second process opens the new file in
+        // between and locks it, the lock decides.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(io::ErrorKind::ResourceBusy.into()),
     }

@@ -47,6 +47,8 @@ impl CsvWriter {
             line.clear();
             for (index, column) in columns.iter().enumerate() {
                 separate(&mut line, index);
+                // An empty cell is no text between two commas. Empty text looks the same; CSV does
+                // not distinguish the two.
                 if column.levels.as_ref().is_none_or(|levels| levels[row] == 1) {
                     put_cell(&mut line, &column.cells, next[index])?;
                     next[index] += 1;

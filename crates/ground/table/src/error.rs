@@ -112,6 +112,8 @@ impl TableError {
 impl TableError {
     /// Wraps an error from writing `path`.
     pub(crate) fn writing(path: &Path, error: ParquetError) -> TableError {
+        // The Parquet library wraps an error of the file, such as a full disk, and the user needs
+        // the system's message.
         let source = system_error(error).unwrap_or_else(io::Error::other);
         TableError::Write {
             path: path.to_owned(),

@@ -122,6 +122,7 @@ impl TableReader {
 
     /// Returns the number of rows according to the file's footer.
     pub fn rows(&self) -> u64 {
+        // A damaged footer may have a negative number.
         u64::try_from(self.file.metadata().file_metadata().num_rows()).unwrap_or(0)
     }
 
@@ -137,6 +138,7 @@ impl TableReader {
             }
         }
         let left = usize::try_from(self.rows_left_in_group).unwrap_or(usize::MAX);
+        // At least one row, or a caller with 0 rows would never reach the end.
         let count = rows.clamp(1, left);
         let columns = self.wanted.iter().zip(&mut self.open);
         for ((wanted, column), values) in columns.zip(&mut self.batch.columns) {
@@ -216,6 +218,8 @@ thread_local! {
 fn guarded<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {
+        // A hook is a property of the process, so it is set once. The thread's flag tells the hook
+        // if the panic is the library's.
         let before = take_hook();
         set_hook(Box::new(move |panic| {
             if !READS_OUTSIDE.get() {
@@ -223,6 +227,7 @@ fn guarded<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
             }
         }));
     });
+    // The old value is restored, because a guarded read may stand inside another one.
     let outer = READS_OUTSIDE.replace(true);
     let read = catch_unwind(AssertUnwindSafe(read));
     READS_OUTSIDE.set(outer);
@@ -236,6 +241,7 @@ fn guarded<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
 fn choose(path: &Path, file: &dyn FileReader, schema: &Schema) -> Result<Vec<Wanted>, TableError> {
     let leaves = file.metadata().file_metadata().schema_descr().columns();
     let mut wanted = Vec::new();
+    // Found by name, because a file of another program may have the columns in any order.
     for column in schema.columns() {
         let leaf = leaves
             .iter()
@@ -481,6 +487,7 @@ fn records<T: DataType>(
     levels.clear();
     values.clear();
     let (records, found, _) = reader.read_records(rows, Some(levels), None, values)?;
+    // A file whose columns have different lengths would shift the cells of one row into another.
     if records != rows || found != values.len() {
         return Err(ParquetError::General(format!(
             "a column ends after {records} of {rows} rows"
@@ -604,6 +611,7 @@ fn check_texts(texts: &Texts, filled: &[bool]) -> Result<(), Fault> {
         return Ok(());
     }
     let mut codes = texts.codes.iter().enumerate();
+    // The list of broken texts is ascending, because texts are added with ascending numbers.
     let bad = codes.find(|(row, code)| {
         filled.get(*row) != Some(&false) && texts.broken.binary_search(code).is_ok()
     });

@@ -170,6 +170,8 @@ fn write_column(writer: &mut SerializedColumnWriter<'_>, column: &Pending) -> Re
     let levels = column.levels.as_deref();
     match &column.cells {
         Cells::U64(values) => {
+            // Parquet stores unsigned integers as the signed type of the same width; the logical
+            // type tells the sign.
             let values: Vec<i64> = values.iter().map(|&value| value.cast_signed()).collect();
             put::<Int64Type>(writer, &values, levels)
         }

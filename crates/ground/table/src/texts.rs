@@ -171,6 +171,7 @@ impl TextPages {
             return Ok(0);
         }
         if encoding == BIT_PACKED {
+            // One bit for each value, because the only level of a flat column is 0 or 1.
             return Ok(values.div_ceil(u8::BITS) as usize);
         }
         let length = page
@@ -178,6 +179,7 @@ impl TextPages {
             .map(|length| u32::from_le_bytes(*length) as usize);
         length
             .map(|length| LENGTH_BYTES + length)
+            // The length is that of the levels alone, without its own 4 bytes.
             .ok_or_else(|| damaged("a page of text ends within its levels"))
     }
 
@@ -186,6 +188,8 @@ impl TextPages {
         let (mut numbers, mut at) = (Vec::new(), 0);
         for _ in 0..values {
             let text = next_text(page, &mut at)?;
+            // Numbers continue over all pages of a row group, so a number means one text in all of
+            // them.
             numbers.extend_from_slice(&self.add(text)?.to_le_bytes());
         }
         Ok(Page::DictionaryPage {

@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Number of rows that are collected and then written together.
+// After an error, `keep_partial` loses at most this many rows.
 pub const ROWS_PER_GROUP: usize = 65_536;
 
 /// Writes a table. For each row call one of the typed methods (or [`null`](TableWriter::null)) for
@@ -39,6 +40,7 @@ impl TableWriter {
     /// # Errors
     /// If the file cannot be created, or if it would be Parquet and this build lacks Parquet.
     pub fn create(path: &Path, schema: &Schema) -> Result<TableWriter, TableError> {
+        // The ending of a name counts in any case: `LOG.CSV` is CSV.
         let name = path.to_string_lossy().to_ascii_lowercase();
         let gzip = name.ends_with(".csv.gz");
         let csv = gzip || name.ends_with(".csv");
@@ -223,6 +225,7 @@ impl TableWriter {
     pub fn end_row(&mut self) -> Result<(), TableError> {
         self.rows_pending += 1;
         self.rows += 1;
+        // CSV is written in groups as well, so that both formats need the same memory.
         if self.rows_pending == ROWS_PER_GROUP {
             self.write_group()?;
         }

@@ -167,6 +167,7 @@ impl Boundaries {
         let index = self
             .segments
             .partition_point(|segment| segment.first_track <= number)
+            // The first segment begins with track 0, so the partition point is at least 1.
             - 1;
         let segment = &self.segments[index];
         let within = number - segment.first_track;
@@ -175,6 +176,7 @@ impl Boundaries {
             self.run_of_stretch(segment, within as usize)
         } else {
             let runs = self.runs_of(segment);
+            // The first run of a pattern begins with track 0 of the pattern.
             runs[runs.partition_point(|run| run.track <= within) - 1]
         };
         let first = self.starts[index]
@@ -218,6 +220,8 @@ impl Boundaries {
     pub fn tracks_from(&self, lbn: Lbn) -> Tracks<'_> {
         Tracks {
             table: self,
+            // An address beyond the end starts at the capacity, where `track_at` ends the
+            // iteration.
             next: self.place(lbn.0).map_or(self.capacity, |place| place.first),
         }
     }
@@ -279,6 +283,7 @@ impl Boundaries {
     pub(crate) fn run_of_stretch(&self, segment: &Segment, track: usize) -> Run {
         let starts = self.stretch_of(segment);
         let start = starts[track];
+        // The last track ends with the stretch, because a stretch lists only the starts.
         let end = starts.get(track + 1).copied().unwrap_or(segment.sectors);
         debug_assert!(start < end, "track {track} of a stretch has no sector");
         Run {
@@ -321,6 +326,7 @@ impl Boundaries {
         );
         let track = (within - run.start) / run.sectors;
         let back = u64::from(within - run.start - track * run.sectors);
+        // No overflow: the builder refuses more than `TRACKS_MAX` tracks, which fit 32 bits.
         let number = segment.first_track + repeat as u32 * segment.tracks + run.track + track;
         Some(Place {
             first: lbn - back,
@@ -340,6 +346,7 @@ fn last_from<T>(list: &[T], start: impl Fn(&T) -> u32, sector: u32, total: u32) 
         sector < total,
         "sector {sector} was looked for in a list of {total} sectors"
     );
+    // Below `list.len()`, because `sector < total`. 64 bits, because both factors may fill 32 bits.
     let guess = (u64::from(sector) * list.len() as u64 / u64::from(total)) as usize;
     let begins = |index: usize| start(&list[index]) <= sector;
     let mut step = 1;
@@ -358,6 +365,7 @@ fn last_from<T>(list: &[T], start: impl Fn(&T) -> u32, sector: u32, total: u32) 
         }
         (high.saturating_sub(step), high)
     };
+    // `low` starts at or before the sector, so only the elements behind `low` are searched.
     low + list[low + 1..high].partition_point(|each| start(each) <= sector)
 }
 

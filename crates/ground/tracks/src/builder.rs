@@ -108,6 +108,7 @@ impl Builder {
     /// As for [`Builder::push`].
     pub fn push_run(&mut self, sectors: Sectors, tracks: u64) -> Result<(), TrackError> {
         let length = length(sectors.0)?;
+        // The totals are checked first, so that a refused run leaves the table unchanged.
         self.tell(sectors.0, 1, tracks)?;
         let mut left = tracks;
         if let Some(grown) = self.growing.filter(|growing| growing.sectors == length) {
@@ -157,7 +158,10 @@ impl Builder {
                 .and_then(|all| all.checked_add(sectors));
             sectors = all
                 .filter(|&all| all <= PATTERN_SECTORS_MAX)
+                // A pattern is one entry with 32 bits for its sectors.
                 .ok_or(TrackError::Pattern)?;
+            // Each track has at least one sector, so the number of tracks fits 32 bits if the
+            // sectors do.
             tracks += count;
             pattern.push(EqualTracks {
                 sectors: length,
@@ -168,6 +172,8 @@ impl Builder {
             return Ok(());
         }
         self.tell(sectors, tracks, times)?;
+        // The tracks so far lie before the pattern, and must be in segments before the pattern
+        // becomes one.
         self.settle();
         self.add_segment(&pattern, times);
         Ok(())
@@ -191,6 +197,7 @@ impl Builder {
             self.covered, self.told,
             "sectors and tracks of the segments are those that were told"
         );
+        // Tables live as long as the stack, and the lists have grown by doubling.
         self.starts.shrink_to_fit();
         self.segments.shrink_to_fit();
         self.runs.shrink_to_fit();
@@ -265,6 +272,8 @@ impl Builder {
         for runs in 1..=PATTERN_RUNS_MAX.min(pending.len() / 2) {
             // The smallest number of repetitions that saves `SAVED_RUNS_MIN` runs.
             let times = SAVED_RUNS_MIN.div_ceil(runs) + 1;
+            // The comparison of one run is cheap, and excludes almost all pattern lengths before
+            // the long comparison.
             if pending[pending.len() - 1 - runs] != *last || pending.len() < runs * times {
                 continue;
             }
@@ -272,6 +281,8 @@ impl Builder {
             if tail[runs..] == tail[..tail.len() - runs] {
                 let pattern = tail[..runs].to_vec();
                 self.pending.truncate(self.pending.len() - runs * times);
+                // The runs before the repetition become a segment first, because segments are in
+                // order of address.
                 self.flush();
                 self.repeating = Some(Repeating {
                     pattern,
@@ -293,6 +304,7 @@ impl Builder {
             return;
         };
         self.add_segment(&pattern, times);
+        // The repetition was cut short. Its runs wait as if they had come without a pattern.
         self.pending = pattern[..into].to_vec();
         self.pending_sectors = self.pending.iter().map(|run| run.total()).sum();
     }
@@ -307,6 +319,8 @@ impl Builder {
         let pending = std::mem::take(&mut self.pending);
         let tracks: usize = pending.iter().map(|run| run.tracks as usize).sum();
         let may_come_again = pending.len() <= PATTERN_RUNS_MAX;
+        // 4 bytes for each track against 12 for each run. A short sequence stays a list of runs,
+        // because later segments can share the list.
         if !may_come_again && tracks * size_of::<u32>() < pending.len() * size_of::<Run>() {
             self.add_stretch(&pending, tracks as u32);
         } else if !pending.is_empty() {
@@ -321,6 +335,7 @@ impl Builder {
         for run in runs {
             for _ in 0..run.tracks {
                 self.stretches.push(start);
+                // The start behind the last track may be 2^32, and is never used.
                 start = start.wrapping_add(run.sectors);
             }
         }
@@ -385,6 +400,7 @@ impl Builder {
                 track,
                 sectors: run.sectors,
             });
+            // As for stretches: only the start behind the last run may wrap.
             start = start.wrapping_add(run.total() as u32);
             track += run.tracks;
         }

@@ -79,10 +79,12 @@ impl Boundaries {
         let mut builder = Builder::default();
         let end = rows
             .count
+            // A product beyond 64 bits means more sectors than any table has.
             .checked_mul(rows.unit.0)
             .ok_or(TrackError::TooMany)?;
         let mut first = 0;
         while first < rows.count {
+            // No overflow: `first < rows.count`, and `count * unit` was checked above.
             let row_ends = Lbn(first * rows.unit.0 + rows.unit.0 - 1);
             let mut tracks = members.iter().map(|table| table.track_at(row_ends));
             let longest = tracks.try_fold(0, |longest, track| Some(track?.end().0.max(longest)));

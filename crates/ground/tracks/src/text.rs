@@ -45,6 +45,7 @@ impl Boundaries {
             .collect();
         let source = source.trim();
         if !source.is_empty() {
+            // Writing to a `String` does not fail.
             let _ = writeln!(text, "source {source}");
         }
         for index in 0..self.segments.len() {
@@ -66,6 +67,8 @@ impl Boundaries {
         }
         let mut line_start = text.len();
         for number in 0..segment.listed() {
+            // Only a list without repetition may be broken over lines: the count of a repetition
+            // holds for one line.
             if times == 1 && text.len() - line_start > LINE_CHARACTERS {
                 text.push('\n');
                 line_start = text.len();
@@ -119,6 +122,8 @@ impl<'a> Reader<'a> {
         let mut source = String::new();
         let mut first = true;
         while let Some(line) = self.next_line() {
+            // Only the first line behind the capacity can be the source, so that a misplaced
+            // `source` is an error of this line.
             match line.strip_prefix("source ").filter(|_| first) {
                 Some(words) => source = words.trim().to_owned(),
                 None => self.tracks(line)?,
@@ -187,6 +192,8 @@ impl<'a> Reader<'a> {
             each.checked_mul(times)?
                 .checked_add(self.builder.sectors().0)
         });
+        // The check comes before the tracks are added, so that a count such as 10^15 is refused
+        // without work.
         if all.is_none_or(|all| all > self.capacity) {
             let expected = format!("no more than {}, the capacity", self.capacity);
             return self.fail("tracks beyond the capacity", &expected);
@@ -196,6 +203,7 @@ impl<'a> Reader<'a> {
     }
 
     fn add(&mut self, pattern: &[(Sectors, u64)], times: u64) -> Result<(), TrackError> {
+        // Runs given one by one may be longer than a pattern.
         if times == 1 {
             return pattern
                 .iter()

@@ -59,6 +59,7 @@ fn first_difference(one: &Boundaries, other: &Boundaries) -> Option<Lbn> {
     loop {
         match (a.left, b.left) {
             (None, None) => return None,
+            // One table ends here and the other goes on.
             (None, Some(_)) | (Some(_), None) => return Some(Lbn(at)),
             (Some(x), Some(y)) if x.sectors != y.sectors => {
                 // Both tracks start at `at`. The shorter track ends first, and there the other
@@ -84,6 +85,8 @@ impl Boundaries {
     pub fn check_equal(&self, other: &Boundaries) -> Result<(), MisfitError> {
         match first_difference(self, other) {
             None => Ok(()),
+            // The difference lies at the end of the shorter table, so the capacities tell more than
+            // the address.
             Some(at) if at.0 >= self.capacity.min(other.capacity) => {
                 self.check_capacity(other.capacity())
             }

@@ -98,6 +98,7 @@ enum Stage {
 }
 
 /// Histogram of numbers by magnitude.
+// One bucket for 0 and one for each of 64 bits.
 type Buckets = [u64; 65];
 
 /// Returns the magnitude of a number in bits. Numbers in bucket b are below 2^b.
@@ -207,6 +208,7 @@ impl Matcher {
             self.early.len() <= DECISION_EVENTS,
             "the arrival is decided once, by the first events"
         );
+        // Taken out, because the events change the matcher that holds them.
         for event in std::mem::take(&mut self.early) {
             self.event(&event, rows);
         }
@@ -348,6 +350,7 @@ impl Matcher {
         };
         let progress = waiting.at_mut(stage);
         let whole = progress.left == sectors && !progress.begun;
+        // A completion of more sectors than are left is damage, and completes the request.
         progress.left = progress.left.saturating_sub(sectors);
         let first = !std::mem::replace(&mut progress.begun, true);
         let last = progress.left == 0;
@@ -371,6 +374,7 @@ impl Matcher {
             return;
         };
         let mut passers = std::mem::take(&mut waiting.at_mut(stage).passers);
+        // In order of arrival, because each passer takes over from the next older request.
         passers.sort_unstable_by_key(|passer| passer.number);
         let mut older = number;
         for passer in passers {
@@ -528,10 +532,12 @@ impl Matcher {
         let (mut seen, all) = (0, self.overtaken.iter().sum::<u64>());
         let usual = self.overtaken.iter().position(|count| {
             seen += count;
+            // In integers: nine in ten without rounding.
             seen * 10 >= all * 9
         });
         // Nine in ten requests are overtaken by fewer than this.
         let usual = usual.map_or(u64::MAX, |bucket| {
+            // Bucket 64 has no bound within 64 bits.
             1u64.checked_shl(bucket as u32).unwrap_or(u64::MAX)
         });
         overtaken > usual.saturating_mul(UNLIKELY_FACTOR)

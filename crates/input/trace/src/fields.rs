@@ -162,6 +162,7 @@ impl<'l> Fields<'l> {
         digits
             .iter()
             .try_fold(0u64, |value, byte| {
+                // Twenty digits may or may not fit, so each step is checked.
                 value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))
             })
             .ok_or_else(|| self.mismatch("a number below 2^64"))
@@ -188,6 +189,7 @@ impl<'l> Fields<'l> {
             return self.exponential(&begin, places, expected);
         }
         let scaled = whole.checked_mul(10u64.pow(places));
+        // The product of the whole part and 10^9 passes 64 bits at 584 years of nanoseconds.
         scaled
             .and_then(|scaled| scaled.checked_add(fraction))
             .ok_or_else(|| begin.mismatch(&format!("{expected} within 584 years")))
@@ -218,6 +220,7 @@ impl<'l> Fields<'l> {
             .and_then(|text| text.parse::<f64>().ok());
         let scaled = value.map(|value| value * 10f64.powi(places.cast_signed()));
         match scaled {
+            // 1.8e19 lies just below 2^64, where the conversion to an integer would saturate.
             Some(scaled) if (0.0..1.8e19).contains(&scaled) => {
                 self.at = begin.at + end;
                 Ok(scaled.round() as u64)
@@ -262,6 +265,7 @@ fn digits(text: &[u8]) -> (u64, usize) {
         let others = (plain.wrapping_add(0x7676_7676_7676_7676) | plain) & 0x8080_8080_8080_8080;
         if others == 0 {
             value = value
+                // Wraps for a number of more than 19 digits, whose length the caller checks.
                 .wrapping_mul(EIGHT_DIGITS)
                 .wrapping_add(number_of_eight(plain));
             count += 8;
@@ -292,6 +296,7 @@ pub(crate) fn digits_at(text: &[u8; 24]) -> (u64, usize) {
     }
     let value = value * EIGHT_DIGITS + part;
     let (part, more) = digits_of_word(third);
+    // A number of 20 digits is left to the slow way, which checks the range.
     if 16 + more > DIGITS_SAFE {
         return (0, 0);
     }
@@ -306,8 +311,10 @@ fn digits_of_word(word: u64) -> (u64, usize) {
     if others == 0 {
         return (number_of_eight(plain), 8);
     }
+    // The lowest byte that is no digit; 56 rounds its bit number down to a byte.
     let bits = others.trailing_zeros() & 56;
     (
+        // Two shifts, because one shift by 64 bits (no digits) would be an overflow.
         number_of_eight(plain << 8 << (56 - bits)),
         (bits / 8) as usize,
     )
@@ -341,6 +348,7 @@ fn word_at(text: &[u8], at: usize) -> u64 {
 /// Returns the number of eight digits, with the first digit in the lowest byte.
 #[inline]
 fn number_of_eight(digits: u64) -> u64 {
+    // Pairs of digits first, then pairs of pairs: three multiplications instead of eight.
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
     let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
     let high = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);

@@ -152,10 +152,12 @@ fn direction(operation: &'static str, value: &Value) -> Option<FioDirection> {
         let (_, values, unit) = percentiles?;
         Some(values.get(key)?.as_f64()? * unit)
     };
+    // Old versions of fio report `bw` in KiB only.
     let kib_per_s = || number("bw").map(|rate| rate * 1024.0);
     Some(FioDirection {
         operation,
         requests,
+        // `runtime` is in milliseconds.
         duration_s: number("runtime").unwrap_or(0.0) / 1e3,
         iops: number("iops").unwrap_or(0.0),
         mb_per_s: number("bw_bytes").or_else(kib_per_s).unwrap_or(0.0) / 1e6,

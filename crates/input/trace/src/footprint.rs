@@ -93,6 +93,8 @@ impl Footprint {
         let first = |&(hash, _): &(u64, u64)| self.slots[hash as usize & last].0;
         self.found.clear();
         self.found.extend(self.pending.iter().map(first));
+        // Taken out, so that the table may grow during the loop. The list goes back with its
+        // memory.
         let mut pending = std::mem::take(&mut self.pending);
         for &(hash, blocks) in &pending {
             // The limit may have been halved after the region was added.
@@ -184,6 +186,7 @@ impl Footprint {
         self.mark_pending();
         let chance = 0.5f64.powi(self.level.cast_signed());
         let squares: f64 = self.counts().map(|count| count * count).sum();
+        // The variance of a sample in which each region was kept with the probability `chance`.
         (squares * (1.0 - chance)).sqrt() / self.counts().sum::<f64>().max(1.0)
     }
 

@@ -50,6 +50,7 @@ impl<'a> Input<'a> {
         packed: bool,
         capacity: usize,
     ) -> Input<'a> {
+        // So that the longest line fits, with its end `\r\n`.
         let buffer = vec![0; capacity.max(LINE_BYTES_MAX + 2)];
         Input {
             source,
@@ -113,8 +114,10 @@ impl<'a> Input<'a> {
                     self.end += count;
                     return Ok(true);
                 }
+                // A signal arrived during the read, which is repeated.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
+                    // Decompressors report a cut file so. The rows before the cut are good.
                     self.cut = error.kind() == io::ErrorKind::UnexpectedEof;
                     self.ended = self.cut;
                     return Err(error);

@@ -236,6 +236,7 @@ impl TraceReader {
         limit: usize,
     ) -> Result<usize, TraceError> {
         let begin = records.len();
+        // The limit may be `usize::MAX` for "all".
         let end = begin.saturating_add(limit);
         while records.len() < end {
             if self.closed {
@@ -284,6 +285,7 @@ impl TraceReader {
         let mut latest = self.latest;
         for row in rows {
             let since = row.arrival - beginning;
+            // Rows sorted in late come before the latest arrival, and are no jump.
             if row.arrival.saturating_sub(latest) > JUMP_NS && since > 0 {
                 self.jumps
                     .add(self.format.place(row.place), row.arrival - latest);
@@ -291,6 +293,7 @@ impl TraceReader {
             latest = row.arrival;
             self.doubtful += u64::from(row.doubtful);
             let later = |time: u64| {
+                // A completion before the arrival is damage; its response counts as 0.
                 Time::from_nanos(since.saturating_add(time.saturating_sub(row.arrival)))
             };
             records.push(Record {
@@ -639,6 +642,7 @@ fn scaled(nanoseconds: u64, factor: f64) -> u64 {
 /// Returns `start`, or the last address below `capacity` where `sectors` fit. A request larger than
 /// the volume keeps its start.
 fn moved_back(start: u64, sectors: u64, capacity: u64) -> u64 {
+    // A request larger than the volume fits nowhere.
     start.min(capacity.checked_sub(sectors).unwrap_or(start))
 }
 

@@ -116,6 +116,8 @@ impl Decoded {
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
+        // A panic during `decode` leaves `rest` empty, so the trace counts as cut and is read from
+        // its file.
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -150,6 +152,7 @@ impl Progress {
     /// Decodes the next chunk. Returns `None` behind an error or too many records; a reader of its
     /// own then finds the same error.
     fn decode(&mut self) -> Option<Chunk> {
+        // Put back only after success, because an error or the end leaves nothing to share.
         let mut reader = self.rest.take()?;
         if self.chunks.len() * CHUNK_RECORDS >= RECORDS_MAX {
             return None;
@@ -199,6 +202,7 @@ fn known() -> MutexGuard<'static, Vec<Known>> {
 /// Returns the decoded trace; `None` for the first reader of a trace, and for a trace that cannot
 /// be shared.
 fn decoded(key: &Key, path: &Path) -> Result<Option<Arc<Decoded>>, TraceError> {
+    // The lock order: the list before the progress of a trace.
     let mut known = known();
     let Some(place) = known.iter().position(|known| known.key == *key) else {
         if known.len() == TRACES_MAX {
@@ -211,6 +215,8 @@ fn decoded(key: &Key, path: &Path) -> Result<Option<Arc<Decoded>>, TraceError> {
         });
         return Ok(None);
     };
+    // Pushed again below, because the list is in order of use. After an error the trace is unknown
+    // again.
     let mut entry = known.remove(place);
     if entry.decoded.is_none() {
         make_room(&mut known);
@@ -298,10 +304,13 @@ impl SharedReader {
         options.check()?;
         let mut options = options.clone();
         let key = Key::of(path, &options);
+        let shared = match &key {
+            Some(key) => decoded(key, path)?,
+            None => None,
+        };
         if needs_span(&options) {
             options.span = Some(shared_span(key.as_ref(), path, &options)?);
         }
-        let shared = key.map_or(Ok(None), |key| decoded(&key, path))?;
         let from = match shared {
             Some(decoded) => From::Memory(Memory {
                 status: decoded.beginning.clone(),
@@ -373,6 +382,7 @@ impl SharedReader {
     #[cold]
     fn next_of_file(&mut self) -> Result<Option<Record>, TraceError> {
         let mut reader = Box::new(TraceReader::open(&self.path, &self.options)?);
+        // Skips the records that were taken from memory.
         for _ in 0..self.taken {
             reader.next()?;
         }
@@ -401,6 +411,7 @@ fn shared_span(key: Option<&Key>, path: &Path, options: &Options) -> Result<Sect
     {
         return Ok(span);
     }
+    // The list is not locked meanwhile, because reading a trace may take minutes.
     let span = span_of(path, options)?;
     if let Some(found) = known().iter_mut().find(|known| find(known)) {
         found.span = Some(span);

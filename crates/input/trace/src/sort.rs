@@ -83,6 +83,7 @@ impl SortWindow {
     #[cold]
     fn make_room(&mut self, arrival: u64) -> usize {
         let held = &self.rows[self.head..self.admitted];
+        // Behind rows with the same arrival, so that these stay in the order of the file.
         let place = self.head + held.partition_point(|other| other.arrival <= arrival);
         assert!(
             self.rows[place].arrival > arrival,
@@ -101,6 +102,7 @@ impl SortWindow {
         }
         let most = self
             .capacity
+            // At most as many rows as fill the window, so that memory does not grow with the file.
             .saturating_add(count)
             .saturating_sub(self.admitted - self.head);
         let mut latest = self.latest();
@@ -154,6 +156,7 @@ impl SortWindow {
             self.capacity
         };
         let held = &self.rows[self.head..self.admitted];
+        // The newest `kept` rows stay: an earlier row may still come.
         &held[..held.len().saturating_sub(kept)]
     }
 

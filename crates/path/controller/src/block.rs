@@ -42,6 +42,8 @@ impl Span {
             self.from < self.to && self.to <= 64,
             "{self:?} are no sectors of a block"
         );
+        // Shifting a 64-bit word by 64 is an overflow, so the end of a full block has a case of its
+        // own.
         let upto = |end: u32| if end == 64 { u64::MAX } else { (1 << end) - 1 };
         upto(self.to) & !upto(self.from)
     }
@@ -83,6 +85,8 @@ impl Block {
             from,
             to: 64 - self.dirty.leading_zeros(),
         };
+        // Clean sectors in a gap may be written again, because memory and array agree there. A gap
+        // without data in memory would put garbage on the array.
         if all.bits() & !self.valid == 0 {
             return all;
         }

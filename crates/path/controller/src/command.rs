@@ -62,6 +62,7 @@ impl Command {
         self.parts.seek += seek;
         self.parts.rotation += rotation;
         self.parts.transfer += transfer;
+        // The array answers one I/O of each command, so the seek distance is taken over, not added.
         self.parts.seek_cylinders = seek_cylinders;
         self.since = completion.finished;
         self.status = completion.status;

@@ -102,12 +102,14 @@ impl Default for DestageConfig {
 }
 
 fn full_depth() -> u32 {
+    // 512 is the depth of the P600 controller in Carroll's thesis (I/O scheduling on RAID).
     512
 }
 fn fcfs() -> String {
     "fcfs".into()
 }
 fn quarter_gib() -> Bytes {
+    // 256 MiB, half for reads and half for writes, are those of the P600 in Carroll's thesis.
     Bytes(256 << 20)
 }
 fn sixteen_kib() -> Bytes {
@@ -241,6 +243,7 @@ impl ControllerConfig {
                 ));
             }
         }
+        // 1e-9 forgives the rounding of two decimal shares, such as 0.7 and 0.3.
         if self.read_share + write_share > 1.0 + 1e-9 {
             let message = format!(
                 "found {write_share}, which with read_share = {} is more than the memory; \
@@ -259,6 +262,7 @@ impl ControllerConfig {
             return Err(ConfigError::new("memory", message));
         }
         let part = |key: &str, share: f64| match (share * blocks as f64).round() as usize {
+            // A share above 0 that rounds to no block would silently switch the cache off.
             0 if share > 0.0 => Err(ConfigError::new(
                 "memory",
                 format!(
@@ -329,6 +333,8 @@ impl ControllerConfig {
     fn unit_blocks(&self, block_sectors: u64, stripe: Option<Sectors>) -> Result<u64, ConfigError> {
         let Some(unit) = self.destage.unit else {
             let blocks_of = |stripe: Sectors| stripe.0 / block_sectors;
+            // A unit must consist of whole blocks. A stripe that is not a multiple of the block
+            // gets the unit of an array without stripes.
             let whole = stripe.filter(|stripe| stripe.0 > 0 && stripe.0 % block_sectors == 0);
             return Ok(whole.map_or((MIB_SECTORS / block_sectors).max(1), blocks_of));
         };

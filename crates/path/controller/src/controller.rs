@@ -142,6 +142,8 @@ impl Controller {
             self.now
         );
         self.steps += 1;
+        // The running number makes the order of steps at one instant that of their entry. Slots are
+        // reused, so the slot number would be no order.
         self.due.push(Reverse((time, self.steps, slot, step)));
     }
 
@@ -177,6 +179,8 @@ impl Controller {
             (Step::Understood, Operation::Standby) => self.drain(slot),
             (Step::Understood, Operation::Start) => self.pass(slot),
             (Step::Understood, Operation::Answer) => self.through(slot),
+            // The array decides about empty and invalid extents, so the status is the same with and
+            // without a controller.
             (Step::Understood, _) if !addressed => self.through(slot),
             (Step::Understood, Operation::Read) => self.read(slot, now),
             (Step::Understood, Operation::Write) => self.carry(slot, now, Step::Arrived),
@@ -187,6 +191,8 @@ impl Controller {
     /// Completes a command at `now`, and accepts the next waiting command.
     pub(crate) fn finish(&mut self, slot: u32, now: Time, out: &mut Out) {
         let mut command = self.commands.take(slot);
+        // The rest of the time up to `now` counts as a wait. After a write into memory no other
+        // step has counted this time.
         command.waited(now);
         out.complete(command.completion());
         assert!(
@@ -214,6 +220,8 @@ impl Controller {
     /// Queues an I/O for the array, and returns the slot of the I/O.
     pub(crate) fn ask(&mut self, io: Io) -> u32 {
         let slot = self.ios.keep(io);
+        // `wait_for` and `begin_fetch` need the slot, so the I/O gets its slot before the
+        // discipline has chosen.
         self.waiting.insert(slot, io.request.extent.start);
         slot
     }
@@ -316,6 +324,8 @@ impl Node for Controller {
             self.outside.push_back(slot);
         }
         self.settle(now, out);
+        // A step without duration, for example without a limit of the link, is due at this instant.
+        // The event carries the step out, and saves a wake-up.
         self.catch_up(now, below, out);
     }
 
@@ -337,6 +347,8 @@ impl Node for Controller {
             .due
             .peek()
             .map_or(Time::NEVER, |&Reverse((time, ..))| time);
+        // The clock of the last event, not the driver's, decides if the idle time is still to come.
+        // An idle time that has begun needs no alarm: `settle` has already destaged.
         step.min(self.idle_destage_due(self.now)).into()
     }
 

@@ -21,6 +21,8 @@ impl Controller {
 
     /// True if a command waits for destaging, too many blocks are dirty, or the host is idle.
     fn is_time_to_destage(&mut self, now: Time) -> bool {
+        // `buffered` includes data on the way, `writable` does not. Destaging thus ends when enough
+        // data are on the way, not when the array has answered.
         if self.memory.buffered() > self.constants.high_blocks {
             self.pressed = true;
         } else if self.memory.writable() <= self.constants.low_blocks {
@@ -29,6 +31,8 @@ impl Controller {
         let idle = self
             .host_idle_since
             .is_some_and(|since| since + self.config.destage.idle_delay <= now);
+        // A waiting write needs room, and a flush needs old data on the array. Both begin destaging
+        // below the high watermark; otherwise they would wait for ever.
         self.pressed || idle || !self.writers.is_empty() || !self.drains.is_empty()
     }
 
@@ -52,6 +56,8 @@ impl Controller {
             io.request.extent
         );
         self.destaging -= 1;
+        // After a failed write, memory and array differ. `written` then drops these data, so that
+        // no read sees data that the array does not have.
         self.memory
             .written(io.request.extent, completion.status == Status::Done);
     }

@@ -35,6 +35,7 @@ impl Epochs {
     /// Removes a block of `epoch` after the write to the array.
     pub(crate) fn leave(&mut self, epoch: u64) {
         self.blocks[(epoch - self.first) as usize] -= 1;
+        // The last epoch stays even when empty, because the next dirty block enters it.
         while self.blocks.len() > 1 && self.blocks[0] == 0 {
             self.blocks.pop_front();
             self.first += 1;
@@ -45,6 +46,7 @@ impl Epochs {
     pub(crate) fn end(&mut self) -> u64 {
         let epoch = self.first + self.blocks.len() as u64 - 1;
         self.blocks.push_back(0);
+        // A flush without dirty data is over at once, and no block would ever leave its epoch.
         if self.blocks[0] == 0 {
             self.blocks.pop_front();
             self.first += 1;

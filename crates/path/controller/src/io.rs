@@ -48,6 +48,7 @@ impl Io {
 
     /// Creates an I/O of the controller's own.
     pub(crate) fn own(purpose: Purpose, operation: Operation, extent: Extent) -> Io {
+        // Nobody waits for the controller's own I/O. Layers below may prefer synchronous requests.
         let hints = Hints {
             synchronous: false,
             ..Hints::default()

@@ -28,6 +28,8 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new(block_sectors: u64, read_blocks: usize, write_blocks: usize) -> Memory {
+        // At least two chains, because a table of one chain would shift the hash by 64 bits (an
+        // overflow).
         let chains = (read_blocks + write_blocks).next_power_of_two().max(2);
         Memory {
             block_sectors,
@@ -129,6 +131,8 @@ impl Memory {
         for (number, _) in self.pieces(extent) {
             if let Some(index) = self.find(number) {
                 let block = &self.blocks[index as usize];
+                // Only these blocks are in the list of replaceable blocks. A removal of a block
+                // outside the list would damage the list.
                 if !block.is_buffered() && block.fetch == 0 {
                     self.clean.remove(&mut self.blocks, index);
                     self.clean.push(&mut self.blocks, index);
@@ -147,6 +151,8 @@ impl Memory {
             let block = &mut self.blocks[index as usize];
             if block.fetch == 0 {
                 block.fetch = fetch;
+                // A block with a fetch is not replaceable, so that its place is there when the data
+                // come.
                 if !block.is_buffered() {
                     self.clean.remove(&mut self.blocks, index);
                 }
@@ -162,6 +168,8 @@ impl Memory {
                 continue;
             };
             let block = &mut self.blocks[index as usize];
+            // After a discard or a write-through, the block may be new, or another I/O may fetch
+            // the block. The data of the old fetch are then out of date.
             if block.fetch != fetch {
                 continue;
             }
@@ -201,6 +209,8 @@ impl Memory {
         if block.dirty == 0 {
             block.dirty_epoch = self.epochs.enter();
         }
+        // The block enters the list of writable blocks once. A second entry would break the links
+        // of the list.
         let waits = block.can_be_written();
         block.dirty |= span.bits();
         if !waits && block.can_be_written() {
@@ -217,6 +227,8 @@ impl Memory {
         let unit =
             number / unit_blocks * unit_blocks..number / unit_blocks * unit_blocks + unit_blocks;
         let size = self.block_sectors as u32;
+        // The oldest block is taken before the neighbours, because only its span tells on which
+        // side data can continue.
         let span = self.take_block(oldest);
         let (mut lowest, mut start) = (number, span.from);
         while start == 0 && lowest > unit.start {
@@ -258,6 +270,8 @@ impl Memory {
         block.writing = block.dirty & span.bits();
         block.dirty &= !span.bits();
         block.writing_epoch = block.dirty_epoch;
+        // The rest of the dirty sectors belongs to the same epoch. A flush of this epoch must wait
+        // for both parts.
         if block.dirty != 0 {
             self.epochs.enter_again(block.dirty_epoch);
         }
@@ -300,6 +314,8 @@ impl Memory {
                 let (first, size) = (number * self.block_sectors, self.block_sectors);
                 let start = extent.start.0.max(first);
                 let end = extent.end().0.min(first + size);
+                // A released block keeps its number until the block is used again. Only `find`
+                // tells if the block is in use.
                 if start < end && self.find(number) == Some(index as u32) {
                     self.forget_within(Extent::new(start, end - start));
                 }
@@ -322,6 +338,8 @@ impl Memory {
             );
             block.valid &= !span.bits();
             block.dirty &= !span.bits();
+            // The I/O of the fetch goes on, but `end_fetch` finds no fetch of this number and drops
+            // the data.
             block.fetch = 0;
             let block = *block;
             if was_dirty && block.dirty == 0 {

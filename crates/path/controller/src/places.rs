@@ -9,6 +9,7 @@ impl Memory {
     pub(crate) fn turn_clean(&mut self, index: u32) {
         self.write_used -= 1;
         let fetched = self.blocks[index as usize].fetch != 0;
+        // A running fetch will bring data, so an empty block with a fetch keeps its place.
         let empty = self.blocks[index as usize].valid == 0 && !fetched;
         if empty || !self.make_room_for_read() {
             self.release(index);
@@ -62,6 +63,8 @@ impl Memory {
         if let Some(index) = known.filter(|&index| self.blocks[index as usize].is_buffered()) {
             return Some(index);
         }
+        // The room counts blocks of the write buffer. A block that the read cache holds needs room
+        // as well.
         if self.room() == 0 {
             return None;
         }
@@ -70,6 +73,7 @@ impl Memory {
             return Some(self.add(number));
         };
         self.read_used -= 1;
+        // A block with a fetch is in no list.
         if self.blocks[index as usize].fetch == 0 {
             self.clean.remove(&mut self.blocks, index);
         }

@@ -29,6 +29,8 @@ impl Controller {
             return true;
         };
         match self.memory.fetch_of(missing.start.0).checked_sub(1) {
+            // A fetch of another extent may bring only a part of the missing sectors. The command
+            // then fetches the whole by itself.
             Some(io) if covers(self.extent_of(io), missing) => self.wait_for(io, slot),
             _ => {
                 let io = self.ask(Io::of_command(
@@ -44,6 +46,8 @@ impl Controller {
 
     fn read_ahead(&mut self, ahead: Extent) {
         if let Some(missing) = self.memory.missing(ahead)
+            // If a fetch of the first missing sector is in flight, the data ahead are probably on
+            // the way.
             && self.memory.fetch_of(missing.start.0) == 0
         {
             self.counts.read_aheads += 1;
@@ -64,6 +68,7 @@ impl Controller {
     ) {
         let now = completion.finished;
         let done = completion.status == Status::Done;
+        // The data enter memory before the waiters look.
         self.memory.end_fetch(io.request.extent, slot + 1, done);
         if let Some(command) = command {
             self.commands[command].served(completion);

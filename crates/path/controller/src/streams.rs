@@ -54,8 +54,11 @@ impl Streams {
         let known = self
             .streams
             .iter_mut()
+            // Unused entries have `next` 0, and must not match a first read at address 0.
             .find(|stream| stream.used > 0 && stream.next == start);
         let Some(stream) = known else {
+            // Of unused entries (tick 0) the first is taken; otherwise the reader that has been
+            // silent for longest.
             let stream = self.streams.iter_mut().min_by_key(|stream| stream.used)?;
             *stream = Stream {
                 next: end,
@@ -67,8 +70,10 @@ impl Streams {
         };
         stream.used = self.tick;
         stream.next = end;
+        // The count is only compared with `sequential_after`, so the top value means "sequential".
         stream.reads = stream.reads.saturating_add(1);
         stream.ahead = stream.ahead.max(end);
+        // `ahead` was raised to `end` above, so the difference does not wrap.
         let enough = stream.ahead - end >= self.read_ahead.div_ceil(2);
         let limit = (end + self.read_ahead).min(self.capacity);
         if stream.reads < self.sequential_after || enough || limit <= stream.ahead {

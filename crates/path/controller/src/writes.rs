@@ -24,10 +24,14 @@ impl Controller {
             let taken = self.memory.write(extent, self.commands[slot].taken);
             self.commands[slot].taken = taken;
             if taken < extent.sectors.0 {
+                // Later writes wait as well, although they may fit. Otherwise a large write could
+                // starve, and writes of one sector could pass each other.
                 return;
             }
             self.writers.pop_front();
             self.counts.absorbed += 1;
+            // Memory with a battery counts as durable, so a forced write is done when it is in
+            // memory.
             if hints.force_unit_access && !self.config.battery {
                 self.drain(slot);
             } else {
@@ -49,6 +53,8 @@ impl Controller {
     /// Lets a command wait until all current dirty data are on the array. The command then goes on
     /// to the array.
     pub(crate) fn drain(&mut self, slot: u32) {
+        // The end of the epoch excludes later writes. Otherwise steady writes would keep a flush
+        // waiting for ever.
         let epoch = self.memory.end_epoch();
         self.drains.push_back((slot, epoch));
     }
@@ -83,6 +89,8 @@ impl Controller {
     }
 
     pub(crate) fn discard(&mut self, slot: u32) {
+        // The data are dropped before the array answers. Destaging would otherwise write discarded
+        // data behind the discard.
         self.memory.forget(self.commands[slot].request.extent);
         self.through(slot);
     }

@@ -13,6 +13,7 @@ pub(crate) const SUMMARY: &str =
     "a Fibre Channel arbitrated loop: one circuit at a time, the host and up to 125 members";
 
 /// Ports of a loop, without the port of a fabric.
+// FC-AL-2: 126 addresses (AL_PA) of NL_Ports; the 127th is kept for the port of a fabric.
 const PORTS_MAX: usize = 126;
 
 /// Keys of `fc-al`.
@@ -50,15 +51,18 @@ pub struct FcAlConfig {
 }
 
 fn full_speed() -> f64 {
+    // Full speed of FC-PH.
     1.0625
 }
 fn short_cable() -> f64 {
+    // 3.5 ns, and six words below, are those of Chang and Du, table 3.
     3.5
 }
 fn six() -> u32 {
     6
 }
 fn largest_frame() -> Bytes {
+    // Largest data field of a frame in FC-PH.
     Bytes(2112)
 }
 fn yes() -> bool {
@@ -93,6 +97,7 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
     let propagation = Span::from_nanos("propagation_ns", config.propagation_ns)?;
     // FCP's information units: command, transfer ready, response without sense.
     let framing = Framing {
+        // FCP: FCP_CMND has 32 bytes, FCP_XFER_RDY 12, FCP_RSP without sense data 24.
         payload: frame_payload("frame_payload", config.frame_payload.0, 2112)?,
         extra_words: EXTRA_WORDS,
         command: 32,
@@ -121,6 +126,8 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
 impl Loop {
     /// Propagation along the loop; zero from a port to itself.
     fn way(&self, from: Station, to: Station) -> Span {
+        // The number of ports is added first, because the way from a higher to a lower port goes
+        // over the end of the loop.
         let hops = (to.0 as usize + self.ports - from.0 as usize) % self.ports;
         self.hop.times(hops as u64)
     }

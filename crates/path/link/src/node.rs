@@ -68,6 +68,8 @@ impl LinkNode {
             if due > now || due == Time::NEVER {
                 return;
             }
+            // The list is taken out of the node, because `arrived` needs the whole node. The list
+            // goes back with its memory, so that nothing is allocated for each event.
             let mut delivered = std::mem::take(&mut self.delivered);
             self.link.advance(due, &mut delivered);
             for arrival in delivered.drain(..) {
@@ -86,6 +88,8 @@ impl LinkNode {
             ..
         } = self.flights[slot];
         match (next, request.operation) {
+            // A member has no data until the host has asked. A write therefore has one more way
+            // over the link than a read.
             (Step::Command, Operation::Write) => {
                 self.send(slot, now, Payload::TransferReady, Step::Readiness);
             }
@@ -119,8 +123,11 @@ impl LinkNode {
         );
         flight.answer = answer;
         let request = flight.request;
+        // A failed read has no data, and only the status returns.
         if request.operation == Operation::Read && answer.status == Status::Done {
             let data = Payload::Data(request.extent.sectors.bytes());
+            // Data and status are offered together. The link can then send the status in the
+            // connection of the data.
             self.send(slot, now, data, Step::ReadData);
             self.send(slot, now, Payload::Status, Step::ReadData);
         } else {
@@ -142,6 +149,8 @@ impl LinkNode {
             answer.finished
         );
         let mut breakdown = answer.breakdown;
+        // The parts must add up to the time from issue to status. The time that the member does not
+        // explain is the link's.
         breakdown.overhead += now.since(issued).saturating_sub(breakdown.response());
         let completion = Completion {
             id: request.id,

@@ -5,6 +5,7 @@ use fullstroke_contract::Slots;
 use fullstroke_units::Time;
 
 /// Ranks are the bits of a word.
+// More ranks than the 126 ports of a loop and the 16 ports of a bus.
 const RANKS: usize = 128;
 
 /// A waiting transfer.

@@ -37,12 +37,14 @@ pub struct SasConfig {
 }
 
 fn three() -> f64 {
+    // Rate of SAS 1.1, first generation.
     3.0
 }
 fn hundred_ns() -> Duration {
     Duration::from_nanos(100)
 }
 fn largest_frame() -> Bytes {
+    // Largest data of an SSP frame.
     Bytes(1024)
 }
 
@@ -90,6 +92,7 @@ struct UnderWay {
 pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, ConfigError> {
     let config: SasConfig = read(keys)?;
     let framing = Framing {
+        // SSP: a COMMAND frame has 28 bytes, XFER_RDY 12, RESPONSE without sense data 24.
         payload: frame_payload("frame_payload", config.frame_payload.0, 1024)?,
         extra_words: EXTRA_WORDS,
         command: 28,
@@ -160,8 +163,10 @@ impl Link for Lanes {
             let free = held
                 .iter()
                 .fold(now, |free, &lane| free.max(self.lanes[lane].free));
+            // Three ways: the OPEN frame, the accepting word, and the data.
             (free, free + self.words(OPEN_WORDS) + latency * 3 + frames)
         };
+        // Two ways: the acknowledgement, and CLOSE.
         let closing = latency * 2 + self.words(CLOSE_WORDS);
         assert!(
             began >= now,
@@ -188,6 +193,8 @@ impl Link for Lanes {
             began,
             finished,
         };
+        // The total of transfers so far is unique and ascending, so no counter of its own is
+        // needed.
         let number = statistics.transfers();
         self.under_way.push(Reverse(UnderWay {
             finished,

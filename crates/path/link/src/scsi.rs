@@ -13,6 +13,7 @@ pub(crate) const SUMMARY: &str =
     "a parallel SCSI bus: one connection at a time, the host and up to 15 members";
 
 /// Devices of a wide bus.
+// SPI: 16 data lines, one for the id of each device.
 const PORTS_MAX: usize = 16;
 
 /// The host's id, with the highest priority.
@@ -48,15 +49,20 @@ pub struct ScsiConfig {
 }
 
 fn ultra_wide() -> f64 {
+    // Fast-20 (Ultra) on 16 lines: 20 million transfers of two bytes a second.
     40.0
 }
 fn fast_handshake() -> Duration {
     Duration::from_nanos(200)
 }
 fn all_delays() -> Duration {
+    // SCSI-2, section 4.7: bus settle 400 ns, bus free 800, arbitration 2,400, bus clear 800, bus
+    // settle 400.
     Duration::from_nanos(4800)
 }
 fn quick_answer() -> Duration {
+    // SCSI-2, section 4.7: two deskew delays of 45 ns and a bus settle delay of 400 ns. The
+    // selected device answers at once.
     Duration::from_nanos(490)
 }
 
@@ -102,6 +108,7 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
 fn id(port: Station) -> u32 {
     match port.member() {
         None => HOST_ID,
+        // Members skip the id of the host.
         Some(member) if (member as u32) < HOST_ID => member as u32,
         Some(member) => member as u32 + 1,
     }
@@ -115,6 +122,7 @@ fn is_asked_for(transfer: &Transfer) -> bool {
 /// Bytes of messages at the start of a connection.
 fn greeting(transfer: &Transfer) -> u64 {
     match transfer.payload {
+        // The data go into the connection that the member's `TransferReady` has opened.
         _ if is_asked_for(transfer) => 0,
         Payload::TransferReady => IDENTIFY,
         _ => IDENTIFY + TAG,
@@ -145,6 +153,8 @@ impl Protocol for Bus {
 
     fn rank(&self, port: Station) -> u32 {
         match id(port) {
+            // SPI: priority falls from 7 to 0 and then from 15 to 8. Ids 8 to 15 came with the wide
+            // bus, and must not go before the ids of narrow devices.
             high @ 0..8 => HOST_ID - high,
             low => 8 + (15 - low),
         }
@@ -177,6 +187,7 @@ impl Protocol for Bus {
 
     /// A continuation takes over the last message of the previous transfer.
     fn overhead(&self, transfer: &Transfer, goes_on: bool) -> u64 {
+        // The messages at the end were counted with the previous transfer.
         let messages = if goes_on {
             0
         } else {

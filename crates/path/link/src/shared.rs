@@ -89,12 +89,15 @@ impl<P: Protocol> Shared<P> {
         if self.protocol.is_fair() {
             candidates = waiting & !self.served;
             if candidates == 0 {
+                // All waiting ports have had the medium in this window. A new window begins (access
+                // fairness of FC-AL-2).
                 self.served = 0;
                 candidates = waiting;
                 // The holder need not ask again if no other port waits.
                 holder = holder.filter(|&port| waiting == 1 << self.protocol.rank(port));
             }
         }
+        // Rank 0 is the highest priority and the lowest bit.
         self.give(candidates.trailing_zeros(), holder, self.free);
     }
 
@@ -172,9 +175,13 @@ impl<P: Protocol> Link for Shared<P> {
                 transfer,
             },
         );
+        // Only a port that finds the medium free takes it at once. A port that asks during a
+        // tenancy is chosen when the medium becomes free.
         if self.free <= now {
+            // The access window ends with an idle medium: all ports may ask.
             self.served = 0;
             self.give(rank, None, now);
+        // The connection is still open until the last word has arrived.
         } else if now < self.arrives {
             self.go_on(rank);
         }
@@ -206,6 +213,8 @@ impl<P: Protocol> Link for Shared<P> {
         let busy = self
             .statistics
             .busy
+            // The whole tenancy is counted when it begins. The part after the latest call is in the
+            // future, and is taken off.
             .saturating_sub(self.free.saturating_since(self.now));
         LinkStatistics {
             busy,

@@ -74,6 +74,7 @@ impl LinkStatistics {
 
     /// Share of `elapsed` in which a lane was busy, mean over lanes, 0 to 1.
     pub fn utilisation(&self, elapsed: Duration) -> f64 {
+        // No time has passed at the beginning of a run.
         match elapsed.as_secs_f64() * f64::from(self.lanes) {
             whole if whole > 0.0 => self.busy.as_secs_f64() / whole,
             _ => 0.0,

@@ -67,6 +67,7 @@ pub struct Transfer {
 impl Transfer {
     /// True if this transfer continues `before`: same exchange, same ports.
     pub(crate) fn continues(&self, before: &Transfer) -> bool {
+        // The payload is not compared: the status follows the data of the same exchange.
         (self.token, self.from, self.to) == (before.token, before.from, before.to)
     }
 }

@@ -59,6 +59,7 @@ impl Span {
 
     /// The span in whole nanoseconds, rounded up.
     pub(crate) fn duration(self) -> Duration {
+        // Rounding up keeps a transfer from ending before its last bit has arrived.
         Duration::from_nanos(self.0.div_ceil(FEMTOSECONDS))
     }
 }
@@ -107,6 +108,7 @@ impl Framing {
             Payload::Status => self.status,
             Payload::Data(bytes) => bytes.0,
         };
+        // A command without data still needs one frame.
         let frames = bytes.div_ceil(self.payload).max(1);
         bytes.div_ceil(WORD) + frames * self.extra_words
     }

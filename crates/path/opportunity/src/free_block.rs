@@ -105,6 +105,8 @@ impl FreeBlock {
         // The arm must reach the target in time even if the arm leaves a margin later.
         let leaves = now + self.overhead + self.margin;
         let wait = self.drive.positioning(leaves, arm, target, write);
+        // If the margin would cost the target its turn, the time until the target is no free
+        // latency.
         if leaves + wait > due + ROUNDING {
             return None;
         }
@@ -115,8 +117,12 @@ impl FreeBlock {
                 .positioning(leaves, arm, Lbn(target.0 - sectors), write);
             (position < wait).then(|| wait - position)
         };
+        // Sectors on one track pass in order of address, so the sectors in reach are the ones
+        // nearest before the target.
         let most = last_index(before, |sectors| ahead(sectors).is_some());
         let passes = ahead(most)?;
+        // The last sectors before the target pass within overhead and margin, in which the drive
+        // must already have the request. Their number follows from the mean rate of the pass.
         let clear = (self.overhead + self.margin).as_nanos() * most;
         let clear = clear.div_ceil(passes.as_nanos().max(1));
         let (from, to) = (target.0 - most, target.0.saturating_sub(clear));
@@ -156,6 +162,8 @@ fn potential(drive: &dyn TrackTable) -> f64 {
 
 impl Opportunity for FreeBlock {
     fn arrived(&mut self, seen: Seen, request: &Request) -> bool {
+        // With other work inside, the position of the arm at the target is not known. The new
+        // request counts as inside.
         let lone = seen.inside == 1 && seen.arm.queue_length == 0;
         let within = request.extent.end().0 <= self.drive.capacity().0;
         if !lone || !within || !matches!(request.operation, Operation::Read | Operation::Write) {
@@ -174,6 +182,7 @@ impl Opportunity for FreeBlock {
 
     fn next_look(&self) -> Time {
         if self.next.is_some() {
+            // The request is held until the read is issued, so the look is due at once.
             Time::ZERO
         } else {
             Time::NEVER

@@ -32,6 +32,7 @@ pub(crate) struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
+            // An odd number, so that the track of the request lies in the middle.
             tracks: 129,
             most_inside: 8,
         }

@@ -31,11 +31,14 @@ pub(crate) struct Config {
 
 impl Default for Config {
     fn default() -> Config {
+        // 120 ms: the time assumed for one write-back, so the shortest useful interval (*Pro-active
+        // storage systems*, section 3.1).
         let interval = Duration::from_millis(120);
         Config {
             every: interval,
             wait: interval,
             most_inside: 0,
+            // 16 pages: a write-back of 16 pages fits the interval (section 3.1).
             flush: Bytes(64 << 10),
         }
     }

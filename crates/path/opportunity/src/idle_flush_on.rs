@@ -28,6 +28,7 @@ pub(crate) struct Config {
 
 impl Default for Config {
     fn default() -> Config {
+        // 120 ms and 64 KiB are the wait and the size of `idle-flush` (section 3.1).
         Config {
             wait: Duration::from_millis(120),
             flush: Bytes(64 << 10),
@@ -69,6 +70,7 @@ impl Opportunity for IdleFlushOn {
             self.came = true;
             return false;
         }
+        // Any request that is no answer ends the idle period, and the wait begins anew.
         self.asked.forget();
         self.came = false;
         self.quiet_since = seen.now;

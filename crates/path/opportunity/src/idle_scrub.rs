@@ -141,6 +141,7 @@ impl IdleScrub {
             self.counts.passes += 1;
             self.counts.took += now.since(begun);
             (self.begun, self.at) = (None, Sectors::ZERO);
+            // The next pass begins `every` after the begin of this one, and never before its end.
             self.due = self.due.max(begun + self.every);
         }
     }
@@ -166,6 +167,8 @@ impl Opportunity for IdleScrub {
 
     fn next_look(&self) -> Time {
         let full = !self.reading.is_empty() || self.at >= self.depth;
+        // A scrub read must not start standing platters, and must not delay a request that is
+        // inside.
         if full || self.inside > 0 || self.standing > 0 {
             return Time::NEVER;
         }
@@ -197,6 +200,7 @@ impl Opportunity for IdleScrub {
     }
 
     fn served(&mut self, seen: Seen, own: &Own, status: Status) {
+        // Reads do not overlap within a pass, so the extent tells the read.
         self.reading.retain(|extent| *extent != own.extent);
         self.due = self.due.max(seen.now + GAP);
         match status {
@@ -230,6 +234,7 @@ impl Opportunity for IdleScrub {
             waited,
         } = self.counts;
         let reading: u64 = self.reading.iter().map(|extent| extent.sectors.0).sum();
+        // Reads in flight are not yet read.
         let part = (self.at.0 - reading) as f64 / self.depth.0.max(1) as f64;
         let mut readings = vec![
             ("scrub_passes", passes as f64 + part),

@@ -98,6 +98,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
         whole_sectors("at_a_time", config.at_a_time)?,
         whole_sectors("keep", config.keep)?,
     );
+    // A read larger than the memory could never be compared with kept data.
     if at_a_time > keep {
         let message = format!(
             "found {}; expected no more than is kept, {}",
@@ -182,6 +183,7 @@ impl IdleVerify {
     /// Records a write that may have gone to a wrong place. Verified data may be wrong again,
     /// including data under verification.
     fn doubt(&mut self, why: Doubt) {
+        // Data under verification may pass and then enter `right`, so they count as well.
         self.doubts |= why <= self.doubt && (!self.right.is_empty() || self.checking.is_some());
     }
 
@@ -200,6 +202,7 @@ impl IdleVerify {
         self.right.remove(extent);
         if let Some(Checking { pieces, again }) = &mut self.checking {
             let checked = pieces.remove(extent);
+            // A second verification of the same data must not count as a first one that was missed.
             gone += if *again { Sectors::ZERO } else { checked };
         }
         self.overwritten(gone);
@@ -210,8 +213,11 @@ impl IdleVerify {
     /// another write in flight.
     fn written(&mut self, extent: Extent) {
         self.counts.written += extent.sectors;
+        // Two writes of the same extent were in flight. The unverified data of the earlier one are
+        // overwritten.
         let mut gone = self.unverified.remove(extent);
         let mut pieces = Extents::of(extent);
+        // Another write of these sectors is in flight, and may end on the medium after this one.
         for other in &self.writing {
             gone += pieces.remove(*other);
         }
@@ -274,10 +280,17 @@ impl IdleVerify {
         }
     }
 
-    fn mended(&mut self, extent: Extent) {
+    fn mended(&mut self, extent: Extent, status: Status) {
         self.mends = false;
         self.mending.retain(|other| *other != extent);
+        if status != Status::Done {
+            // The array does not answer. The data stay as they are, and are not verified any more.
+            self.counts.forgotten += extent.sectors;
+            return;
+        }
         self.counts.mended += extent.sectors;
+        // The repair is a write like any other, and can fail as silently. Its data are therefore
+        // unverified.
         self.unverified.add(extent);
         self.make_room();
     }
@@ -293,6 +306,8 @@ impl IdleVerify {
         if let Some(extent) = self.unverified.take_oldest(self.at_a_time) {
             return Some((extent, false));
         }
+        // Doubted data of an earlier doubt are read first. A doubt that comes meanwhile covers all
+        // verified data, including those just read.
         if self.doubted.is_empty() && std::mem::take(&mut self.doubts) {
             self.doubted = std::mem::take(&mut self.right);
         }
@@ -390,7 +405,7 @@ impl Opportunity for IdleVerify {
     fn served(&mut self, _: Seen, own: &Own, status: Status) {
         match own.verify {
             true => self.checked(status),
-            false => self.mended(own.extent),
+            false => self.mended(own.extent, status),
         }
     }
 

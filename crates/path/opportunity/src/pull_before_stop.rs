@@ -77,6 +77,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
 /// Returns the size of the largest page cache, at most one TiB, because the cache of network
 /// clients is not known.
 fn most(site: &Site) -> Sectors {
+    // 2^31 sectors of 512 bytes are one TiB.
     Sectors((site.page_cache.0 / SECTOR_BYTES).min(1 << 31))
 }
 

@@ -82,6 +82,8 @@ impl Asked {
     /// True if a request is part of the answer.
     pub(crate) fn answers(&mut self, request: &Request) -> bool {
         let answers = request.operation == Operation::Write && self.left > Sectors::ZERO;
+        // A host may write more than was asked, because hosts write whole pages or larger extents.
+        // The rest of the answer is then 0.
         if answers {
             self.left = Sectors(self.left.0.saturating_sub(request.extent.sectors.0));
         }

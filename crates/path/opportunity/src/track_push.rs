@@ -166,6 +166,7 @@ impl TrackPush {
             }
             at = end;
         }
+        // A read over several tracks is a hit if all tracks were in the buffer.
         self.recent.read(found);
         if self.config.when == When::Window {
             while let Some(track) = self.buffer.enter_window() {
@@ -206,6 +207,8 @@ impl Opportunity for TrackPush {
         self.recent.at(seen.now);
         match request.operation {
             Operation::Read if self.fetches.takes(request.extent) => {
+                // Fetched tracks leave the buffer of the model, because the host now has the track
+                // and the drive's copy is not needed.
                 while let Some(track) = self.fetches.fetched() {
                     self.buffer.give_up(track.start.0);
                 }

@@ -83,6 +83,7 @@ impl Watch {
     /// # Panics
     /// Panics if there are more than 64 opportunities.
     pub fn new(opportunities: Vec<Box<dyn Opportunity>>) -> Watch {
+        // `held_by` is a word with one bit for each opportunity.
         assert!(
             opportunities.len() <= 64,
             "found {} opportunities; expected 64 at most",
@@ -138,6 +139,8 @@ impl Watch {
                 continue;
             }
             loop {
+                // An opportunity at the limit is asked again when an own request is done. Otherwise
+                // its wish would be lost until the next look.
                 outstanding.wants_more = outstanding.requests >= OWN_MAX;
                 if outstanding.wants_more {
                     break;
@@ -261,10 +264,13 @@ impl Said {
 
 impl Node for Watch {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+        // Looks that were due before the request come first, with the state before the request.
         self.look(now, cx);
+        // The quiet time ends with this arrival, so it is read before the arrival counts.
         self.quiet = self.quiet_until(now);
         self.came = now;
         self.inside += 1;
+        // The gauge is read before the request goes down, and so leaves the request out.
         self.member = cx.below.gauge(0);
         let seen = self.seen(now);
         let mut held_by = 0;
@@ -286,6 +292,8 @@ impl Node for Watch {
             ),
             _ => self.held.push_back(slot),
         }
+        // The opportunities may want to look because of this request, for example to read before
+        // it.
         self.look(now, cx);
     }
 

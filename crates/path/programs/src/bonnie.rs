@@ -112,6 +112,7 @@ fn path() -> String {
 }
 
 fn size() -> Bytes {
+    // The default of Bray's `-s`.
     Bytes(100 << 20)
 }
 
@@ -176,8 +177,11 @@ impl Plan {
                     Phase::Read,
                     Phase::Seek,
                 ];
+                // Bray's constants: `Chunk` 16384, `SeekProcCount` 3, `Seeks` 4000 (Bonnie.c,
+                // 1996).
                 (order, 16 << 10, 3, 4000)
             }
+            // Constants of bonnie++ 2.00: chunks of 8 KiB, 5 seekers, 8192 seeks.
             Flavour::PlusPlus => (Phase::ALL, 8 << 10, 5, 8192),
         };
         let chunk = bounded(
@@ -202,6 +206,8 @@ impl Plan {
         Ok(Plan {
             flavour: config.flavour,
             path: config.path,
+            // A part of a chunk at the end would be a write of another size. Bonnie writes whole
+            // chunks only.
             size: size - size % chunk,
             chunk,
             phases,
@@ -363,6 +369,8 @@ impl Bonnie {
             Stage::Remove => match self.plan.phases.get(self.phase) {
                 None => (Stage::Clear, None),
                 Some(Phase::Seek) => (Stage::Pause, None),
+                // A phase that makes the file removes the file of an earlier phase, so that its
+                // writes allocate.
                 Some(phase) if phase.makes() && std::mem::take(&mut self.there) => {
                     (Stage::Open, Some(Move::Remove))
                 }
@@ -468,6 +476,7 @@ impl Bonnie {
             bytes,
         });
         let characters = Move::Compute(Duration::from_nanos(
+            // The product of two user values may exceed the range.
             self.plan.cpu_character.as_nanos().saturating_mul(bytes),
         ));
         let chunk = Move::Compute(self.plan.cpu_chunk);

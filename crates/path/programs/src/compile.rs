@@ -155,6 +155,8 @@ impl Config {
             }
         }
         for (key, found) in [("theta", self.theta), ("spread", self.spread)] {
+            // Beyond 4, one header gets nearly all inclusions, and a spread of 4 deviations spans
+            // seven orders of magnitude.
             if !(0.0..=4.0).contains(&found) {
                 return refuse(key, found.to_string(), "0 to 4".into());
             }
@@ -222,6 +224,7 @@ impl Recipe for Project {
 /// Returns for each rank the probability of this rank or a lower one.
 fn popularity(headers: u32, theta: f64) -> Vec<f64> {
     let mut sum = 0.0;
+    // Sums in the order of ranks, so that a draw becomes a rank by one binary search.
     let sums = (1..=headers).map(|rank| {
         sum += f64::from(rank).powf(-theta);
         sum

@@ -58,6 +58,7 @@ fn files() -> [String; 2] {
 }
 
 fn buffer() -> Bytes {
+    // GNU diff reads by the block size of the file (`st_blksize`), 4 KiB on ext4.
     Bytes(4096)
 }
 
@@ -144,7 +145,9 @@ impl Diff {
         // A buffer that was not filled is the last. A whole file is complete after its only read.
         let over = bytes < self.block || self.config.reads == Reads::Whole;
         self.step = if over { Step::Close(0) } else { Step::Read(0) };
+        // In 128 bits, because time times bytes of a whole file may exceed 64 bits.
         let nanoseconds = u128::from(self.config.cpu_kib.as_nanos()) * u128::from(bytes) / 1024;
+        // A time beyond the range ends the run in any case.
         Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
     }
 }

@@ -121,6 +121,7 @@ fn path() -> String {
 }
 
 fn size() -> Bytes {
+    // 512 KiB is IOzone's default (`KILOBYTES` in iozone.c).
     Bytes(512 << 10)
 }
 
@@ -133,6 +134,7 @@ fn kinds() -> Vec<Kind> {
 }
 
 fn stride() -> u64 {
+    // IOzone's default stride: 17 records.
     17
 }
 
@@ -171,6 +173,7 @@ fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramE
         PROCESSES_MAX.into(),
     )?;
     let records = config.size.0 / config.record.0;
+    // The product of two user values may exceed the range before it is compared.
     if records.saturating_mul(config.processes.into()) > RECORDS_MAX {
         let found = format!(
             "found {records} records in each of {} files",
@@ -387,6 +390,7 @@ impl Worker {
             Stage::Wait if met[self.kind] < config.processes => (Stage::Wait, Some(Move::Wait)),
             Stage::Wait => (Stage::Remove, None),
             Stage::Remove => {
+                // IOzone removes the file before its write test, so that the test allocates blocks.
                 let removes = kind == Some(Kind::Write) && std::mem::take(&mut self.there);
                 (Stage::Open, removes.then_some(Move::Remove))
             }

@@ -19,6 +19,7 @@ impl Mersenne {
         let mut number = seed;
         let mut half = || {
             let upper = number >> 16;
+            // Modulo 2^32, as in the published program.
             number = number.wrapping_mul(69_069).wrapping_add(1);
             upper
         };
@@ -46,6 +47,7 @@ impl Mersenne {
         }
         let mut word = self.state[self.next];
         self.next += 1;
+        // Tempering with the shifts and masks of the published algorithm.
         word ^= word >> 11;
         word ^= (word << 7) & 0x9d2c_5680;
         word ^= (word << 15) & 0xefc6_0000;

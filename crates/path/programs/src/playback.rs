@@ -463,6 +463,8 @@ impl Program for Playback {
             .collect();
         if !latencies.is_empty() {
             figures.push(("start_up_ms_mean", mean(&latencies)));
+            // Streams that started last had the most competitors, so their latency is shown apart
+            // from the mean.
             let last = &latencies[latencies.len() - latencies.len().div_ceil(10)..];
             figures.push(("start_up_ms_last_tenth", mean(last)));
             figures.push((

@@ -94,6 +94,8 @@ impl Stream {
         if full > 0 {
             full
         } else {
+            // The buffer is empty and the rest is a multiple of the buffer: glibc writes it around
+            // the buffer in one call.
             std::mem::take(&mut self.around)
         }
     }

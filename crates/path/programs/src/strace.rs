@@ -270,6 +270,21 @@ mod tests {
     }
 
     #[test]
+    fn a_second_end_of_a_thread_closes_no_file_of_the_others() {
+        let text = recording(&[
+            "7 10.000 openat(AT_FDCWD, \"/x\", O_WRONLY|O_CREAT|O_TRUNC, 0644) = 3 <0.1>",
+            "7 10.200 clone(child_stack=0x7f0000000000, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8 <0.001>",
+            "8 10.300 +++ exited with 0 +++",
+            "8 10.400 +++ exited with 0 +++",
+            "7 10.500 write(3, \"\"..., 100) = 100 <0.1>",
+            "7 10.600 +++ exited with 0 +++",
+        ]);
+        let plain = play(&text, json!({}));
+        let calls: Vec<_> = plain.calls.iter().map(|(_, call)| &call[..4]).collect();
+        assert_eq!(calls, ["Open", "Writ", "Clos"]);
+    }
+
+    #[test]
     fn what_one_process_finds_another_has_made_before() {
         let text = recording(&[
             "7 10.000 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.001>",

@@ -14,9 +14,9 @@ use crate::layers::{Layer, LoopDevice, layers_of, loop_devices};
 use crate::{OpenError, mounts};
 use rustix::fs::{AtFlags, FlockOperation, OFlags, StatxFlags};
 use rustix::io::Errno;
-use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::thread::sleep;
@@ -74,6 +74,7 @@ impl From<&Metadata> for Identity {
 /// device, or one lies below the other. Two partitions of one disk share nothing. Returns false if
 /// a path does not exist.
 pub fn share_bytes(one: &Path, other: &Path) -> bool {
+    // A path that leads nowhere has no bytes to share. The later open reports the missing file.
     let (Ok(one_identity), Ok(other_identity)) = (Identity::of(one), Identity::of(other)) else {
         return false;
     };
@@ -153,8 +154,11 @@ impl Claim {
         let loops = loop_devices();
         let mut below = Vec::new();
         for (index, layer) in layers_of(identity, path, &loops).iter().enumerate() {
+            // The check comes before the lock of each layer, because a loop device on the same
+            // bytes takes no lock.
             refuse_other_loops(layer, &loops)?;
             if index == 0 {
+                // The mount point gives a better message than the kernel's EBUSY.
                 if let Identity::BlockDevice { number } = identity
                     && let Some(place) = mounts::mount_of(number)
                 {
@@ -219,6 +223,8 @@ fn claim_below(layer: &Layer, sharing: Sharing) -> Result<Option<File>, OpenErro
         // The file was deleted, or is invisible to this process. Nobody else can reach it by name.
         Err(_) => return Ok(None),
     };
+    // Another file has taken the path of the backing file. The bytes of the old file cannot be
+    // reached by this name.
     if Identity::from(&file.metadata()?) != layer.identity {
         return Ok(None);
     }
@@ -270,28 +276,45 @@ fn lock(file: &File, sharing: Sharing) -> Result<(), OpenError> {
 
 /// Refuses a file with locks of the other kind (`fcntl`), as used by QEMU for images and by
 /// databases for files.
+// Only regular files have `fcntl` locks that programs use for images.
 fn refuse_foreign_lock(file: &File) -> Result<(), OpenError> {
     if !file.metadata()?.is_file() {
         return Ok(());
     }
-    let whole = Flock {
-        start: 0,
-        length: 0,
-        pid: None,
-        typ: FlockType::WriteLock,
-        offset_type: FlockOffsetType::Set,
-    };
-    // A file system without `fcntl` locks has no conflict.
-    let Ok(Some(found)) = fcntl_getlk(file, &whole) else {
+    let Some(pid) = owner_of_foreign_lock(file) else {
         return Ok(());
     };
-    let owner = found.pid.map_or_else(
-        || "another process".to_owned(),
-        |pid| format!("process {}", pid.as_raw_nonzero()),
-    );
+    // A lock of an open file description, as QEMU's, has no process: its number is -1 (fcntl(2)).
+    let owner = if pid > 0 {
+        format!("process {pid}")
+    } else {
+        "another process".to_owned()
+    };
     Err(OpenError::InUse(format!(
         "{owner} has locked it or a part of it (fcntl)"
     )))
+}
+
+/// Returns the process number of a `fcntl` lock that prevents writing; `None` without such a lock, and
+/// on a file system without `fcntl` locks.
+#[expect(
+    unsafe_code,
+    reason = "rustix takes the -1 of a lock of an open file description for an invalid process number"
+)]
+fn owner_of_foreign_lock(file: &File) -> Option<i32> {
+    let mut lock = libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        // Length 0 means up to the end of the file.
+        l_len: 0,
+        l_pid: 0,
+    };
+    // SAFETY: the descriptor is open, and `F_GETLK` reads and writes the one `flock` behind the
+    // pointer, which lives until the call returns.
+    let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &mut lock) };
+    let free = lock.l_type == libc::F_UNLCK as libc::c_short;
+    (answer == 0 && !free).then_some(lock.l_pid)
 }
 
 /// Opens a file without waiting for the other end of a pipe, and without making a terminal the

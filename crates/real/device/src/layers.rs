@@ -40,6 +40,7 @@ impl LoopDevice {
     pub(crate) fn overlaps(&self, other: &LoopDevice) -> bool {
         let end = |of: &LoopDevice| match of.limit {
             0 => u64::MAX,
+            // The two numbers come from the kernel and may reach beyond 64 bits together.
             limit => of.offset.saturating_add(limit),
         };
         self.offset < end(other) && other.offset < end(self)
@@ -81,6 +82,8 @@ pub(crate) fn layers_of(identity: Identity, path: &Path, loops: &[LoopDevice]) -
         next += 1;
         for below in below(&layer, loops) {
             let is_known = layers.iter().any(|layer| layer.identity == below.identity);
+            // A device may be reached by two ways, for example two partitions of one disk. Each
+            // layer is listed once.
             if !is_known && layers.len() < LAYERS_MAX {
                 layers.push(below);
             }
@@ -158,6 +161,8 @@ pub(crate) fn loop_devices() -> Vec<LoopDevice> {
 
 fn loop_device(folder: &Path) -> Option<LoopDevice> {
     let read = |name: &str| fs::read_to_string(folder.join("loop").join(name)).ok();
+    // An unbound loop device has no `backing_file`. A deleted file has the suffix ` (deleted)`, and
+    // the numbers below identify it.
     let backing_path = PathBuf::from(read("backing_file")?.trim_end_matches('\n'));
     let bytes = |name: &str| {
         read(name)

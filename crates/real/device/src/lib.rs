@@ -118,6 +118,7 @@ pub fn open(path: &Path, access: Access, cache: Cache) -> Result<Opened, OpenErr
         return Err(OpenError::Kind);
     }
     let claim = writes.then(|| Claim::take(&file, path)).transpose()?;
+    // The size of a block device is 0 in its metadata. Seeking to the end works for both.
     let bytes = file.seek(SeekFrom::End(0))?;
     let block_bytes = if direct {
         block_bytes(&file, is_block_device)
@@ -159,6 +160,7 @@ fn block_bytes(file: &File, is_block_device: bool) -> u64 {
             .map(|found| u64::from(found.stx_dio_offset_align))
     };
     found
+        // The kernel reports 0 for a file without support for direct I/O (statx(2)).
         .filter(|bytes| bytes.is_power_of_two() && *bytes >= SECTOR_BYTES)
         .unwrap_or(ALIGNMENT_BYTES)
 }

@@ -10,6 +10,8 @@ impl Aligned {
     /// Returns the first `length` bytes, with undefined content.
     pub fn of(&mut self, length: usize) -> &mut [u8] {
         let alignment = ALIGNMENT_BYTES as usize;
+        // The storage of a `Vec<u8>` may begin anywhere. One alignment more makes room for an
+        // aligned beginning.
         if self.0.len() < length + alignment {
             self.0.resize(length + alignment, 0);
         }

@@ -159,6 +159,7 @@ pub fn carry_out(
     // addresses point to memory that is borrowed until the call returns, with the correct lengths.
     let carried = unsafe { ioctl(file, Updater::<SG_IO, Header>::new(&mut header)) };
     carried.map_err(CommandError::NoScsi)?;
+    // The kernel's count is not trusted beyond the buffer.
     let written = usize::from(header.sense_bytes).min(SENSE_BYTES);
     judge(
         header.status,
@@ -176,6 +177,7 @@ fn judge(
     driver_status: u16,
     sense: &[u8],
 ) -> Result<(), CommandError> {
+    // The transport comes first: without it the status of the disk was never received.
     if host_status != 0 {
         return Err(CommandError::Way {
             part: "adapter",

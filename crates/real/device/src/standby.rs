@@ -104,6 +104,7 @@ impl ScsiDisk {
     fn inquire(&self, command: &mut [u8; 6]) -> Result<Vec<u8>, CommandError> {
         let mut answer = vec![0; ANSWER_BYTES.into()];
         let left = carry_out(&self.file, command, Direction::FromDevice, &mut answer)?;
+        // A disk may send less than was asked for. The bytes behind are no answer.
         answer.truncate(answer.len().saturating_sub(left));
         Ok(answer)
     }
@@ -113,6 +114,7 @@ impl ScsiDisk {
             return Err(StandbyError::NoDisk(what));
         }
         let way = way_of(&self.inquire(&mut inquiry(None))?)?;
+        // A translator of SATA need not have the page, and does not need it.
         if way == Way::Standby {
             let page = self.inquire(&mut inquiry(Some(POWER_CONDITION_PAGE)));
             page.map_err(no_page).and_then(|page| has_standby(&page))?;
@@ -147,7 +149,9 @@ fn inquiry(page: Option<u8>) -> [u8; 6] {
 
 fn stop_command(way: Way) -> [u8; 6] {
     let condition = match way {
+        // START = 0 and no power condition: SAT translates this to STANDBY IMMEDIATE.
         Way::Stop => 0x00,
+        // Power condition 3h, STANDBY, in the upper half of byte 4 (SBC-4, START STOP UNIT).
         Way::Standby => 0x30,
     };
     [START_STOP_UNIT, 0, 0, 0, condition, 0]

@@ -20,6 +20,8 @@ impl Server {
     /// Answers a question, or carries out an order. The answer comes at once or at the end of the
     /// order.
     pub(crate) fn ask(&mut self, question: ControlRequest, asker: Sender<ControlResponse>) {
+        // The status is that of the present, and an order takes effect now. Without a clock the
+        // world stands at its last event anyway.
         if let Pace::Times(_) = self.pace {
             let now = self.clock.now();
             self.worlds.iter_mut().for_each(|world| world.advance(now));
@@ -48,6 +50,7 @@ impl Server {
             }
             ControlRequest::Scrub { export, repair } => {
                 match self.scrubbed(export.as_deref(), repair) {
+                    // A scrub and a question for signals are answered later, by their owner.
                     Ok(index) => return self.worlds[index].begin_scrub(repair, asker),
                     Err(Refusal(message)) => ControlResponse::Refused { message },
                 }
@@ -231,6 +234,7 @@ fn export_status(world: &World) -> ExportStatus {
 fn health(world: &World) -> Health {
     let members = world.store.status();
     let state = match () {
+        // The worst state first: a volume may have failed and rebuilding members at once.
         () if world.store.has_failed() => VolumeState::Failed,
         () if members.iter().any(MemberStatus::has_failed) => VolumeState::Degraded,
         () if members.iter().any(|member| member.filled().is_some()) => VolumeState::Rebuilding,
@@ -248,6 +252,8 @@ fn health(world: &World) -> Health {
             mb_per_s: rebuild.recent_speed().map(|speed| speed.0 as f64 / 1e6),
             left_s: rebuild.left().map(Duration::as_secs_f64),
         });
+    // The layers run ahead of the data. A rebuild that is over in the layers counts until the data
+    // are filled.
     let goes_on = |name: &str| {
         members
             .iter()
@@ -274,6 +280,7 @@ fn drives(world: &World) -> Vec<DriveStatus> {
         .zip(statistics);
     rows.map(|(((name, gauge), tracks), statistics)| {
         let capacity = tracks.capacity();
+        // A drive without sectors has no last address; 0 is then the only cylinder.
         let last = fullstroke_units::Lbn(capacity.0.saturating_sub(1));
         let cylinders = tracks.cylinder_of(last).0.max(1);
         let dotted = tree.drive_path(name).map(dotted);

@@ -42,6 +42,7 @@ impl Budget {
             before <= self.held_bytes,
             "more is given back than was taken"
         );
+        // `before` is a part of the sum, so the difference does not fall below 0.
         self.held_bytes = self.held_bytes - before + after;
     }
 

@@ -59,6 +59,8 @@ impl Client {
     pub(crate) fn receive(&mut self) -> io::Result<bool> {
         let space = self.connection.space();
         let room = space.len();
+        // A full connection takes no bytes. A read of no bytes would look like the end of the
+        // stream.
         if room == 0 {
             return Ok(false);
         }
@@ -69,6 +71,8 @@ impl Client {
             }
             Ok(count) => {
                 self.connection.filled(count);
+                // TLS may hold decrypted bytes for which the socket will never become readable
+                // again.
                 Ok(count == room || self.channel.has_unread())
             }
             Err(error) if is_transient(&error) => Ok(false),
@@ -91,6 +95,7 @@ impl Client {
         }
         let before = self.channel.written();
         let sent = self.send_output();
+        // A client counts as stalled only while output waits and nothing of it is taken.
         if self.channel.written() > before || !self.has_output() {
             self.took_at = Instant::now();
         }
@@ -101,6 +106,7 @@ impl Client {
     fn send_output(&mut self) -> io::Result<()> {
         while self.has_output() {
             match self.channel.send(self.connection.output()) {
+                // A socket that takes no bytes without an error would make this loop endless.
                 Ok(0) if !self.connection.output().is_empty() => {
                     return Err(io::ErrorKind::WriteZero.into());
                 }

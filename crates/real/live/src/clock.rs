@@ -32,6 +32,8 @@ impl Clock {
     /// Returns the present time of the world.
     pub(crate) fn now(&self) -> Time {
         let elapsed = self.began.elapsed().as_nanos() as u64;
+        // Real time is exact in integers. A floating-point product loses nanoseconds after 2^53 ns
+        // (104 days).
         if self.speed == 1.0 {
             return Time::from_nanos(elapsed);
         }
@@ -44,6 +46,7 @@ impl Clock {
         if self.speed == 1.0 {
             return Duration::from_nanos(world);
         }
+        // Rounded up: a wait that ends before the event is due would be followed by another wait.
         Duration::from_nanos((world as f64 / self.speed).ceil() as u64)
     }
 

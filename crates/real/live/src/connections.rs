@@ -31,6 +31,7 @@ impl Server {
             return;
         };
         let sent = client.send();
+        // Sent bytes may have made room for answers, and with that for requests that waited.
         self.begin_all(place);
         let reads = self.stopping.is_none();
         let Some(client) = &mut self.clients[place as usize] else {
@@ -61,6 +62,8 @@ impl Server {
                         self.generations.push(0);
                         self.clients.len() as u32 - 1
                     });
+                    // 0 means an unknown process in the layers, so the number skips 0 when it
+                    // wraps.
                     self.clients_so_far = self.clients_so_far.wrapping_add(1).max(1);
                     let generation = self.generations[place as usize];
                     let id = ClientId {
@@ -81,6 +84,7 @@ impl Server {
                 }
                 Ok(_refused) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // The client left between its connection and the accept.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 // No descriptor or memory is free. Some may be free later.
                 Err(_) => return self.listen(false),
@@ -225,6 +229,7 @@ impl Server {
             {
                 return self.enqueue(place);
             }
+            // The budget is brought up to date before the room is computed from it.
             let held = client.held_bytes();
             self.budget.change(client.counted_bytes, held);
             client.counted_bytes = held;
@@ -259,6 +264,7 @@ impl Server {
             for _ in 0..self.worlds[index].queued.len() {
                 let world = &mut self.worlds[index];
                 if !world.has_place() {
+                    // An order of arrival: each queued client has one turn in a round.
                     break;
                 }
                 let Some(id) = world.queued.pop_front() else {
@@ -343,10 +349,13 @@ impl Server {
         if client.is_queued
             && let Some(world) = client.export
         {
+            // The queue would otherwise grow with each client that comes and goes.
             self.worlds[world].queued.retain(|&id| id != client.id);
         }
+        // Freed memory may let the next queued client begin.
         self.may_admit = true;
         client.leave(&self.poll);
+        // An event of the old connection that is still in the poll's list then finds another key.
         self.generations[place as usize] = self.generations[place as usize].wrapping_add(1);
         self.free.push(place);
         self.clients_now -= 1;

@@ -68,6 +68,7 @@ impl<J: Job> Syncer<J> {
         let waker_of_poll = Arc::clone(&waker);
         thread::Builder::new().name(name.into()).spawn(move || {
             for (world, job) in todo {
+                // The server has ended, and nobody waits for outcomes.
                 if report.send((world, job.run())).is_err() {
                     return;
                 }

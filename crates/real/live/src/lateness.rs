@@ -35,6 +35,7 @@ impl Lateness {
 
     #[inline]
     pub(crate) fn add(&mut self, nanoseconds: u64) {
+        // A lateness above a minute counts as a minute, in the percentiles as in the maximum.
         self.0.saturating_record(nanoseconds);
     }
 

@@ -13,6 +13,7 @@ const RESERVED: u64 = 2 * fullstroke_transport::socket::PEERS_MAX as u64 + 8;
 /// socket. Raises the limit of descriptors if permitted. The server's own descriptors must be open
 /// before.
 pub(crate) fn clients_max() -> u64 {
+    // 64 is a guess for a host without /proc.
     let open = fs::read_dir("/proc/self/fd").map_or(64, |entries| entries.count() as u64);
     let wanted = open + RESERVED + CLIENTS_MAX;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);

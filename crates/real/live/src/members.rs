@@ -42,6 +42,8 @@ impl World {
         self.store
             .restore_member(path)
             .map_err(|error| restore_refusal(error, path))?;
+        // The store comes first, because only the store knows if the data permit the order. The
+        // layers follow, and if they refuse, the member fails again.
         self.tell_layers_or_fail(path, rate)?;
         self.fill_others(rate);
         self.keep_speed(|speed| speed.rate = rate)
@@ -207,6 +209,8 @@ impl World {
             let _ = self.tell_layers(&path, None);
         }
         for path in self.paths(|member| member.filled().is_some()) {
+            // The layers begin with whole members. A rebuild can only be ordered for a failed
+            // member.
             let _ = self.order(&path, |member| Order::Fail { member });
             // On a read-only store the rebuild must wait for a server that may write.
             if !self.store.is_read_only() {
@@ -231,6 +235,7 @@ impl World {
         let Some((&member, volume)) = path.split_last() else {
             return Err(Refusal("a single drive is not a member of a volume".into()));
         };
+        // Events that are due come before the order, as in a replay of the record.
         self.advance(self.machine.now());
         self.order_volume(volume, order(member))
     }
@@ -316,6 +321,8 @@ impl World {
         let settled = match self.store.copy_stale(&path, FILLED_AT_ONCE) {
             Ok(Sectors::ZERO) if over => self.store.settle(&path),
             Ok(Sectors::ZERO) => Ok(()),
+            // The same shift goes on in the next step. It stays in front, because shifts of one
+            // volume depend on their order.
             Ok(_) => return self.shifts.push_front((path, to)),
             Err(error) => Err(error),
         };
@@ -336,6 +343,7 @@ impl World {
         let filled = match self.store.member_state(&path) {
             Ok(MemberState::Rebuilding { done }) => self
                 .store
+                // The sum of a step is bounded, so that clients wait for one step at most.
                 .rebuild_member(&path, upto.min(done + FILLED_AT_ONCE)),
             // The member is whole already, or has failed meanwhile.
             _ => Ok(upto),

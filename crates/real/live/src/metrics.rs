@@ -296,7 +296,7 @@ fn health(page: &mut Page, status: &Status) {
     gauge("fullstroke_rebuild_ratio", help, &|rebuild| {
         Some(rebuild.share)
     });
-    let help = "Rate of the rebuild in bytes a second of real time.";
+    let help = "Rate of the rebuild in bytes a second of simulated time.";
     gauge("fullstroke_rebuild_bytes_per_second", help, &|rebuild| {
         rebuild.mb_per_s.map(|speed| speed * 1e6)
     });
@@ -417,6 +417,8 @@ fn drive_counters(page: &mut Page, status: &Status) {
                 .totals
                 .all()
                 .filter(|(total, _)| total.key == served.key);
+            // A drive without power data has no energy, and NaN samples would break sums in
+            // Prometheus.
             for (_, total) in totals.filter(|(_, total)| !total.value().is_nan()) {
                 family.sample(&[("export", export), ("drive", &drive.name)], total);
             }

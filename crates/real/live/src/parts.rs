@@ -58,6 +58,7 @@ impl World {
             return;
         };
         let request = ticket.request;
+        // A short zeroing is one write, as a disk would get it.
         let long = u64::from(request.length_bytes) > ZEROED_BYTES;
         let edges = edges(&request);
         if request.command == Command::WriteZeroes && allocates(&request) && long {
@@ -97,6 +98,7 @@ impl World {
         };
         parts.under_way -= 1;
         if ended.finished.completion.status != Status::Done || !wanted {
+            // The first error counts. Parts in flight still end.
             parts.failure.get_or_insert(Carried::Lost);
         }
         let (request, going) = (ticket.request, parts.failure.is_none());
@@ -139,6 +141,8 @@ impl World {
             .tickets
             .iter()
             .flatten()
+            // Parts of zeroing requests are not waited for. Two zeroing requests would otherwise
+            // wait for each other.
             .filter(|ticket| ticket.zeroed_to().is_none())
             .count();
         if ahead == 0 {
@@ -159,6 +163,7 @@ impl World {
         }
         let arrived = ticket.arrived;
         for held in &mut self.held {
+            // Requests that came later were not counted in `ahead`.
             if arrived <= held.since {
                 held.ahead = held.ahead.saturating_sub(1);
             }
@@ -255,6 +260,7 @@ impl World {
             self.store
                 .read(extent.start, &mut whole[..SECTOR_BYTES as usize])?;
         }
+        // A write within one sector has one edge, and the sector is read once.
         if !(begin + payload.len()).is_multiple_of(SECTOR_BYTES as usize)
             && (last > 0 || begin == 0)
         {
@@ -331,6 +337,8 @@ impl World {
         );
         let inner = within(offset, length);
         self.finish_within(around(offset, length));
+        // The partial sectors at both ends are zeroed at once, because only whole sectors can be
+        // given back.
         let mut failure = None;
         if ticket.request.command == Command::WriteZeroes {
             let (begin, end) = (bytes_to(inner.start), bytes_to(inner.end()));
@@ -358,6 +366,7 @@ impl World {
         wanted: impl FnOnce(&Ticket) -> bool,
     ) -> Option<Slow> {
         let mut slow = self.slow.pop_front()?;
+        // The client has left, so nobody will know if the rest was done.
         if !wanted(&slow.ticket) {
             return Some(slow);
         }
@@ -392,6 +401,7 @@ impl World {
             return;
         }
         let step = self.step_sectors();
+        // Steps are whole rows. A part of a row would be neither discarded nor left.
         let first = extent.start.0 / step * step;
         let end = extent.end().0.div_ceil(step) * step;
         let mut all = std::mem::take(&mut self.slow);
@@ -450,6 +460,7 @@ fn edges(request: &fullstroke_nbd::Request) -> [Option<Extent>; 2] {
     let all = extent(request);
     let end = request.offset_bytes + u64::from(request.length_bytes);
     let first = !request.offset_bytes.is_multiple_of(SECTOR_BYTES);
+    // Both ends may lie in one sector, which is then the first edge.
     let last = !end.is_multiple_of(SECTOR_BYTES) && (all.sectors > Sectors(1) || !first);
     [
         first.then(|| Extent::new(all.start.0, 1)),

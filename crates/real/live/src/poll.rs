@@ -100,6 +100,7 @@ impl Poll {
             Some(&limit),
         ) {
             Ok(_) => {}
+            // A signal came. The caller looks at its state and waits again.
             Err(rustix::io::Errno::INTR) => return Ok(()),
             Err(error) => return Err(error.into()),
         }

@@ -258,6 +258,8 @@ impl Recorder {
             return;
         };
         row.issued.get_or_insert(now);
+        // Sorted and without duplicates, so that the text of the members does not depend on the
+        // order of the I/O.
         if let Err(place) = row.drives.binary_search(&(drive as u32)) {
             row.drives.insert(place, drive as u32);
         }
@@ -281,6 +283,8 @@ impl Recorder {
                 break;
             };
             self.first += 1;
+            // After an error no further row is written: the kept rows must be the first ones,
+            // without gaps.
             if self.failed.is_none() {
                 self.failed = self.put(&row, end).err();
             }

@@ -140,12 +140,16 @@ pub fn replay_decisions(stack: &Stack, path: &Path) -> Result<Verdict, ReplayErr
     let mut orders = record.orders()?;
     let count = orders.len() as u64;
     while let Some((arrival, request, recorded)) = record.next()? {
+        // Orders come before the request behind them, because the record counts the requests before
+        // each order.
         give_orders(&mut machine, &mut comparison, &mut orders);
         machine.advance(arrival, &mut comparison);
         comparison.recorded.insert(machine.submitted(), recorded);
         machine.submit(arrival, request, &mut comparison);
     }
     give_orders(&mut machine, &mut comparison, &mut orders);
+    // No arrival is left. A rebuild may need hours more and has no recorded end, so the replay ends
+    // with the last request.
     while machine.in_flight() > 0 {
         machine.wake(&mut comparison);
     }

@@ -61,6 +61,7 @@ impl World {
             return;
         };
         let busy = self.machine.in_flight() > 0;
+        // The comparison reads the same disks of the host as the clients' requests.
         if busy && Instant::now() < scrub.rests_until {
             self.scrub = Some(scrub);
             return;
@@ -81,6 +82,7 @@ impl World {
                     );
                 }
             }
+            // While clients wait, one step is all.
             if busy || Instant::now() >= until {
                 break;
             }

@@ -213,6 +213,7 @@ impl Server {
         if let Some(at) = self.accept_at {
             most = most.min(at.saturating_duration_since(Instant::now()));
         }
+        // Something can be done without waiting, so the poll only looks.
         if self.may_admit || !self.unread.is_empty() || self.worlds.iter().any(World::has_news) {
             return Duration::ZERO;
         }
@@ -267,6 +268,7 @@ impl Server {
                 world.watch.ended = ended;
             }
             self.work_on(index, until);
+            // The changes just announced need their marks.
             self.begin_marking(index);
         }
     }
@@ -498,6 +500,8 @@ impl Server {
 
     /// Sends all answers, and records their lateness.
     fn send(&mut self) {
+        // The last touched client first: the order does not matter, because each gets all its
+        // answers.
         while let Some(place) = self.touched.pop() {
             self.send_to(place);
         }
@@ -545,6 +549,7 @@ impl Server {
     fn read_signals(&mut self) {
         let mut signals = [0; 16];
         let count = self.signals.read(&mut signals).unwrap_or(0);
+        // A second signal may arrive before the first is read.
         self.hurrying |= count > 1 || (count > 0 && self.stopping.is_some());
         self.stop();
     }

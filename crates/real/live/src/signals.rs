@@ -133,6 +133,7 @@ impl Signals {
         } else {
             None
         };
+        // A late client learns the number of dropped signals from the numbers.
         if self.kept.len() == KEPT {
             self.kept.pop_front();
         }
@@ -142,6 +143,7 @@ impl Signals {
 
     /// Returns the next of the present hosts. If each host was passed over, the turn begins anew.
     fn whose_turn(&mut self, now: Instant) -> Option<u64> {
+        // A host that left would otherwise have its turn for ever, and nobody would write.
         self.hosts
             .retain(|host| now.saturating_duration_since(host.asked) < AWAY);
         for _ in 0..=self.hosts.len() {
@@ -189,6 +191,7 @@ impl Signals {
             let _ = asker.send(ControlResponse::Refused { message });
             return;
         }
+        // A number beyond the next signal comes from an earlier server with more signals.
         let after = after.unwrap_or(self.next).min(self.next);
         let host = host.map(|(name, wrote)| self.host(name, wrote));
         self.listeners.push(Listener {
@@ -220,6 +223,7 @@ impl Signals {
             let missed = first.saturating_sub(listener.after);
             let is_for = |one: &&Kept| one.is_for(listener.host);
             if missed == 0 && !new().any(|one| is_for(&one)) && now < listener.until {
+                // The signals seen so far were for other hosts, and need not be looked at again.
                 listener.after = next;
                 return true;
             }

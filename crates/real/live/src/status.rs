@@ -315,6 +315,8 @@ impl OperationStatus {
         }
         self.bytes += bytes;
         self.response_s += response_s;
+        // `end < response` puts a time at the end of a bucket into that bucket, as Prometheus's
+        // `le` does.
         self.buckets[RESPONSE_BUCKETS_S.partition_point(|&end| end < response_s)] += 1;
     }
 }

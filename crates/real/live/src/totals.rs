@@ -80,6 +80,7 @@ impl<'de> Deserialize<'de> for DriveTotals {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DriveTotals, D::Error> {
         let found = Map::deserialize(deserializer)?;
         let total = |served: Served| {
+            // A server without power data leaves out the energy, so its absence is no error.
             let unknown = (served.total)(&MemberStatistics::default()) == Total::Joules(None);
             let Some(value) = found.get(served.key) else {
                 return if unknown {

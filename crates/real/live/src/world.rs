@@ -147,6 +147,8 @@ impl World {
     /// Takes an arriving request of a client.
     pub(crate) fn submit(&mut self, now: Time, mut ticket: Ticket) {
         self.advance(now);
+        // The machine's time, because a request that arrives while the clock is behind an event
+        // arrives after that event.
         ticket.arrived = self.machine.now();
         if ticket.request.command.changes() {
             // The host's disk has time until the layers have finished the request.
@@ -182,6 +184,8 @@ impl World {
     /// Carries out all events due by `now`.
     pub(crate) fn advance(&mut self, now: Time) {
         self.machine
+            // The clock may lie before the machine's time, after events that were carried out
+            // without waiting.
             .advance(now.max(self.machine.now()), &mut self.watch);
     }
 
@@ -211,7 +215,7 @@ impl World {
     /// Returns the allocated parts of a range.
     pub(crate) fn allocation(&mut self, request: &fullstroke_nbd::Request) -> Vec<StatusExtent> {
         let Extent { start, sectors } = extent(request);
-        let mut skipped = (request.offset_bytes % SECTOR_BYTES) as u32;
+        let mut skipped = request.offset_bytes % SECTOR_BYTES;
         let one = request.flags.contains(CommandFlags::ONE_EXTENT);
         let mut extents: Vec<StatusExtent> = Vec::new();
         let found = self
@@ -222,7 +226,10 @@ impl World {
                 } else {
                     Allocation::HOLE | Allocation::ZERO
                 };
-                let length_bytes = run.sectors.bytes().0 as u32 - std::mem::take(&mut skipped);
+                // A run of whole sectors may be longer than the largest range of the protocol. Such
+                // a run is the last one.
+                let length = run.sectors.bytes().0 - std::mem::take(&mut skipped);
+                let length_bytes = u32::try_from(length).unwrap_or(u32::MAX);
                 extents.push(StatusExtent {
                     length_bytes,
                     state,
@@ -300,6 +307,8 @@ impl World {
         let request = &ticket.request;
         let (offset, length) = (request.offset_bytes, u64::from(request.length_bytes));
         let start = extent(request).start;
+        // A slow discard of the same sectors must come first, or the discard would destroy newer
+        // data.
         if request.command.carries_data() || request.command.changes() {
             self.finish_within(extent(request));
         }
@@ -329,6 +338,7 @@ impl World {
     /// false.
     fn has_lost_untold(&mut self) -> bool {
         let lost = self.store.has_failed() || self.store.has_lost_data();
+        // The flag follows the store, so that a second loss after a repair is told again.
         let told = std::mem::replace(&mut self.told_loss, lost);
         lost && !told
     }

@@ -56,6 +56,8 @@ impl Header {
     pub(crate) fn check(&self, export: &Export, session: Session) -> Result<Request, Refusal> {
         let command =
             Command::from_wire(self.command).ok_or(Refusal::UnknownCommand(self.command))?;
+        // Before the offer is checked: a read-only export offers no changes, and the protocol wants
+        // EPERM for them rather than EINVAL ("Error values").
         if command.changes() && export.features.contains(Features::READ_ONLY) {
             return Err(Refusal::ReadOnly);
         }
@@ -114,6 +116,7 @@ impl Header {
                 limit: export.payload_bytes_max,
             });
         }
+        // Offset and length come from the client, and their sum may exceed 64 bits.
         let beyond = offset
             .checked_add(length.into())
             .is_none_or(|end| end > export.size_bytes);
@@ -126,6 +129,7 @@ impl Header {
             });
         }
         // `block_bytes_min` is a power of two.
+        // A bit below the block size in either number is a misfit. One test covers both.
         let misfit = u64::from(export.block_bytes_min) - 1;
         if !export.takes_unaligned && (offset | u64::from(length)) & misfit != 0 {
             return Err(Refusal::Unaligned {
@@ -134,6 +138,8 @@ impl Header {
                 block: export.block_bytes_min,
             });
         }
+        // The protocol requires a length above 0 here. Other requests of no bytes are answered with
+        // success.
         if length == 0 && command == Command::BlockStatus {
             return Err(Refusal::StatusOfNothing);
         }
@@ -144,6 +150,8 @@ impl Header {
 fn offers(export: &Export, session: Session, command: Command) -> bool {
     match command {
         Command::Read | Command::Write => true,
+        // A client may send only what was offered. A server that did more than it offers would hide
+        // errors of clients.
         Command::Flush => export.offers(Features::FLUSH),
         Command::Trim => export.offers(Features::TRIM),
         Command::Cache => export.offers(Features::CACHE),
@@ -205,6 +213,8 @@ impl Refusal {
     pub(crate) fn code(self) -> ErrorCode {
         match self {
             Refusal::ReadOnly => ErrorCode::NotPermitted,
+            // ENOSPC is the protocol's code for writes beyond the end; other commands beyond the
+            // end get EINVAL.
             Refusal::Beyond {
                 command: Command::Write | Command::WriteZeroes,
                 ..

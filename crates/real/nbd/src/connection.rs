@@ -168,6 +168,8 @@ impl Connection {
     pub fn space(&mut self) -> &mut [u8] {
         match &mut self.phase {
             Phase::Ended | Phase::Failed(_) => &mut [],
+            // A direct read into the payload is possible only if no byte waits in the input.
+            // Otherwise the payload would get its bytes in the wrong order.
             Phase::Transmission(transmission) if self.input.bytes().is_empty() => {
                 transmission.direct().unwrap_or_else(|| self.input.space())
             }
@@ -186,6 +188,8 @@ impl Connection {
             && transmission.direct().is_some()
         {
             transmission.direct_filled(count);
+            // The position in the stream counts all bytes, also the bytes that bypass the input.
+            // Errors name the position.
             self.input.passed(count);
         } else {
             self.input.filled(count);
@@ -199,6 +203,7 @@ impl Connection {
     /// If the client broke the protocol so that the connection must be closed. The error stays.
     pub fn next_event(&mut self) -> Result<Option<Event>, ProtocolError> {
         loop {
+            // Checked before each step: an answer of the last step may have filled the output.
             if self.is_paused() {
                 return Ok(None);
             }
@@ -213,6 +218,8 @@ impl Connection {
                 Ok(Step::Waiting) => return Ok(None),
                 Ok(Step::Event(event)) => return Ok(Some(event)),
                 Err(error) => {
+                    // The error stays, so that a driver that calls again does not parse from the
+                    // middle of a message.
                     self.phase = Phase::Failed(error.clone());
                     return Err(error);
                 }
@@ -246,6 +253,7 @@ impl Connection {
             return Ok(Step::Waiting);
         };
         let export = &self.exports.all()[transmission.session.export];
+        // The room may have changed since the last step, so the lack of room is found anew.
         self.lacking = None;
         let room = self.room;
         Ok(
@@ -283,9 +291,13 @@ impl Connection {
         let begins = match &self.phase {
             Phase::Handshake(_) => true,
             Phase::Transmission(transmission) => transmission.between_requests(),
+            // Not paused, so that a driver goes on to call `next_event` and gets the end or the
+            // error.
             Phase::Ended | Phase::Failed(_) => false,
         };
         begins
+            // A payload that has begun to arrive is taken to its end, because its memory is already
+            // there.
             && (self.output.len() >= self.limits.output_bytes
                 || self.requests_in_flight >= self.limits.requests
                 || self.payload_bytes_in_flight >= self.limits.payload_bytes
@@ -303,6 +315,7 @@ impl Connection {
             Phase::Transmission(_) => !self.input.bytes().is_empty(),
             Phase::Ended | Phase::Failed(_) => false,
         };
+        // A request that lacks room pauses the connection, and yet needs a turn when room comes.
         whole && (self.lacks_room() || !self.is_paused())
     }
 
@@ -465,6 +478,7 @@ impl Connection {
         offset_bytes: u64,
         message: impl fmt::Display,
     ) {
+        // A flush covers no range, so no offset lies within it.
         if request.command == Command::Flush {
             return self.reply_error(request, code, message);
         }
@@ -485,6 +499,8 @@ impl Connection {
     }
 
     fn finish(&mut self, request: &Request) {
+        // An answer for which no request is in flight is a mistake of the driver. Going on would
+        // make the client's stream unreadable.
         assert!(self.requests_in_flight > 0, "a request was answered twice");
         self.requests_in_flight -= 1;
         self.payload_bytes_in_flight -= request.payload_bytes();

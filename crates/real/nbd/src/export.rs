@@ -106,6 +106,7 @@ impl Export {
     }
 
     fn offered(&self) -> Features {
+        // The protocol forbids the offer of changes with a read-only export.
         let writing = Features::TRIM | Features::WRITE_ZEROES | Features::FAST_ZERO;
         if self.features.contains(Features::READ_ONLY) {
             self.features - writing
@@ -159,6 +160,7 @@ impl Export {
             let expected = "a multiple of block_bytes_min, from block_bytes_preferred to 33554432";
             return fault("payload_bytes_max", longest.to_string(), expected);
         }
+        // A last part below one block could never be addressed by an aligned request.
         if !self.size_bytes.is_multiple_of(least.into()) {
             let expected = "a multiple of block_bytes_min; round it down";
             return fault("size_bytes", self.size_bytes.to_string(), expected);
@@ -221,6 +223,7 @@ impl Exports {
     /// Returns the number of the export that a client selects by `name`.
     pub fn find(&self, name: &str) -> Option<usize> {
         let named = self.exports.iter().position(|export| export.name == name);
+        // The protocol: an empty name means the default export.
         named.or_else(|| name.is_empty().then_some(0))
     }
 }

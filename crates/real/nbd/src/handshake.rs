@@ -130,6 +130,8 @@ impl Handshake {
             u32::from_be_bytes(flags),
             wire::FIXED_NEWSTYLE | wire::NO_ZEROES,
         );
+        // Unknown client flags must end the session (protocol, "Client flags"): the client may go
+        // on in another form.
         if found & !offered != 0 {
             return Err(ProtocolError::ClientFlags { found, offered });
         }
@@ -154,9 +156,12 @@ impl Handshake {
                 found,
             });
         }
+        // Limits are checked before the data are taken. A client that announces gigabytes is
+        // refused at once.
         self.count(length)?;
         input.take(wire::OPTION_HEADER_BYTES);
         let length = length as usize;
+        // Data beyond the examined length are dropped as they arrive, so that they need no memory.
         self.state = if length > OPTION_BYTES_MAX {
             State::Skip {
                 option,
@@ -194,8 +199,10 @@ impl Handshake {
         let Some(data) = input.bytes().get(..header.length) else {
             return Ok(Progress::Waiting);
         };
+        // The state is set first, because an answer may end the handshake.
         self.state = State::Header;
         let progress = options::answer(header.option, data, &mut self.terms, exports, output)?;
+        // The data lie in the input, so they are taken after the answer was formed.
         input.take(header.length);
         // The client must wait for the answer before it sends more. An attacker on the way may have
         // added these bytes, to have them taken for encrypted ones.

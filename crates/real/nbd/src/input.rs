@@ -27,7 +27,10 @@ impl Input {
     /// Returns the place for the next bytes.
     pub(crate) fn space(&mut self) -> &mut [u8] {
         if self.start == self.end {
+            // An empty window moves to the front at no cost.
             (self.start, self.end) = (0, 0);
+        // Bytes are moved only in the rear half. Moving at each read would copy a long option again
+        // and again.
         } else if self.end > self.bytes.len() / 2 {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);

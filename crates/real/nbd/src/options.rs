@@ -38,10 +38,12 @@ pub(crate) fn answer(
             }
             refused => refused,
         },
+        // An export name in the clear has no error answer, so the session ends.
         option::EXPORT_NAME if terms.awaits_encryption() => return Err(ProtocolError::TlsRequired),
         _ if terms.awaits_encryption() => Err(TLS_REQUIRED),
         option::EXPORT_NAME => return export_name(data, terms, exports, output),
         option::GO | option::INFO => match information(option, data, terms, exports, output) {
+            // INFO answers like GO, but leaves the handshake open.
             Ok(export) if option == option::GO => {
                 return Ok(Progress::Opened(session(terms, export)));
             }
@@ -137,6 +139,7 @@ fn export_name(
         .ok()
         .and_then(|name| exports.find(name));
     let Some(export) = found else {
+        // The name is the client's text of up to 16 KiB, and goes into logs.
         let quoted = &data[..data.len().min(QUOTED_BYTES)];
         return Err(ProtocolError::UnknownExport {
             name: String::from_utf8_lossy(quoted).into_owned(),
@@ -144,6 +147,7 @@ fn export_name(
     };
     output.put_u64(exports.all()[export].size_bytes);
     output.put_u16(exports.all()[export].transmission_flags(terms.structured));
+    // The padding belongs to the old handshake. Clients with NO_ZEROES do not expect it.
     if !terms.no_zeroes {
         output.put_zeroes(wire::EXPORT_NAME_PADDING_BYTES);
     }
@@ -181,12 +185,15 @@ fn information(
     let mut fields = Fields::new(data);
     let name = string(&mut fields)?;
     let count = fields.u16().ok_or(SHORT)?;
+    // The length is checked before anything is answered. A half-read option would otherwise get two
+    // answers.
     if fields.rest().len() != 2 * usize::from(count) {
         return Err((
             option_reply::INVALID,
             "found a length that does not fit the number of information requests",
         ));
     }
+    // After the form of the option: a malformed option is INVALID even with an unknown name.
     let number = exports.find(name).ok_or(UNKNOWN)?;
     let export = &exports.all()[number];
     reply_info(output, option, info::EXPORT, 10);
@@ -251,6 +258,7 @@ fn set_contexts(
     exports: &Exports,
     output: &mut Output,
 ) -> Result<(), Refusal> {
+    // A new selection replaces the old one, even if the new one fails ("NBD_OPT_SET_META_CONTEXT").
     terms.status_of = None;
     let queries = context_queries(data, terms, exports)?;
     if queries.any(|query| query == wire::ALLOCATION_CONTEXT) {
@@ -288,6 +296,7 @@ fn context_queries<'a>(
     terms: &Terms,
     exports: &Exports,
 ) -> Result<ContextQueries<'a>, Refusal> {
+    // Contexts need structured replies to carry them.
     if !terms.structured {
         return Err((
             option_reply::INVALID,
@@ -297,6 +306,8 @@ fn context_queries<'a>(
     let mut fields = Fields::new(data);
     let name = string(&mut fields)?;
     let count = fields.u32().ok_or(SHORT)?;
+    // All queries are checked on a copy first, so that a bad query leaves no half-finished answer
+    // in the output.
     let mut checked = fields.clone();
     for _ in 0..count {
         if !string(&mut checked)?.contains(':') {

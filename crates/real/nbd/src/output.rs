@@ -31,6 +31,8 @@ impl Output {
         self.start += count;
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
+            // One answer of the longest payload would otherwise keep 64 MiB for each idle
+            // connection.
             if self.storage.len() > RETAINED_BYTES {
                 self.storage = Vec::new();
             }
@@ -59,6 +61,7 @@ impl Output {
     #[cold]
     fn make_room(&mut self, count: usize) {
         let needed = self.len() + count;
+        // Moving is worth its cost only if it frees at least as much as it moves.
         if needed <= self.storage.len() && self.start >= self.len() {
             self.storage.copy_within(self.start..self.end, 0);
         } else {
@@ -130,6 +133,8 @@ struct Text<'a> {
 impl fmt::Write for Text<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let longest = self.left.min(text.len());
+        // A cut within a character would make the text invalid UTF-8. At most three steps back are
+        // needed.
         let fits = (0..=longest)
             .rev()
             .find(|&at| text.is_char_boundary(at))

@@ -17,6 +17,7 @@ impl Pool {
         let Some(mut buffer) = self.buffers.pop() else {
             return vec![0; length];
         };
+        // The sum counts capacities, because short payloads may sit in long buffers.
         self.bytes -= buffer.capacity();
         if buffer.capacity() < length {
             // The system provides fresh zero pages only at their first use.
@@ -28,6 +29,7 @@ impl Pool {
 
     /// Keeps a buffer for later use, if there is room.
     pub(crate) fn give(&mut self, buffer: Vec<u8>) {
+        // A buffer without storage would only lengthen the list.
         if buffer.capacity() > 0 && self.bytes + buffer.capacity() <= POOL_BYTES_MAX {
             self.bytes += buffer.capacity();
             self.buffers.push(buffer);

@@ -80,6 +80,7 @@ fn put_error(
     offset: Option<u64>,
 ) {
     let header = output.mark();
+    // The length of the text is not known yet. The lengths are filled in behind.
     put_chunk(output, chunk::DONE, kind, cookie, 0);
     output.put_u32(code.to_wire());
     output.put_u16(0);
@@ -114,6 +115,8 @@ pub(crate) fn read(
         put_simple(output, 0, request.cookie);
     }
     if let Err(code) = fill(output.room(length)) {
+        // The header was written in the hope of success. Nothing of it was sent, because the driver
+        // sends only between calls.
         output.rewind(mark);
         error(
             output,
@@ -132,6 +135,7 @@ pub(crate) fn read_pieces<'a>(
     request: &Request,
     pieces: impl IntoIterator<Item = Piece<'a>>,
 ) {
+    // A client that forbids fragments gets one chunk, and holes in it as zeroes.
     let whole = !structured || request.flags.contains(CommandFlags::DO_NOT_FRAGMENT);
     let read = if whole {
         put_whole(output, structured, request, pieces)
@@ -182,6 +186,7 @@ fn put_chunks<'a>(
 ) -> u64 {
     let mut offset = request.offset_bytes;
     let mut last = output.mark();
+    // Empty pieces make no chunk: the protocol forbids chunks without content.
     for piece in pieces.into_iter().filter(|piece| piece.len() > 0) {
         last = output.mark();
         match piece {
@@ -199,6 +204,7 @@ fn put_chunks<'a>(
     }
     let read = offset - request.offset_bytes;
     if read > 0 {
+        // Only the last chunk has the flag, and the last piece is not known before the end.
         output.patch(last + 4, &chunk::DONE.to_be_bytes());
     }
     read
@@ -216,6 +222,7 @@ pub(crate) fn status(
     output.put_u32(wire::ALLOCATION_CONTEXT_ID);
     let mut left = request.length_bytes;
     for extent in extents {
+        // Extents of no bytes are forbidden by the protocol.
         let length = extent.length_bytes.min(left);
         if length == 0 {
             continue;
@@ -227,6 +234,7 @@ pub(crate) fn status(
             break;
         }
     }
+    // A reply needs at least one extent.
     if left == request.length_bytes {
         output.put_u32(left);
         output.put_u32(0);

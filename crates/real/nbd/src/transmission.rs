@@ -78,6 +78,8 @@ impl Transmission {
         match &mut self.state {
             State::Payload {
                 payload, filled, ..
+            // Counted by the missing bytes, not by the length: the end of a payload comes together
+            // with the next request.
             } if payload.len() - *filled > DIRECT_BYTES => Some(&mut payload[*filled..]),
             _ => None,
         }
@@ -142,17 +144,22 @@ impl Transmission {
                 found: header.magic,
             });
         }
+        // Before all checks: the disconnect has no answer, so nothing could be refused.
         if header.command == command::DISCONNECT {
             input.take(wire::REQUEST_BYTES);
             return Ok(Some(Progress::Disconnect));
         }
         let checked = header.check(export, self.session);
+        // A refused write does not need the room: its payload is skipped.
         if let Ok(request) = &checked
             && request.payload_bytes() > room
         {
             return Ok(Some(Progress::NoRoom(request.payload_bytes())));
         }
+        // The payload follows a write even if the write is refused. It must be taken or skipped, or
+        // its bytes would be parsed as requests.
         if header.command == command::WRITE && header.length > 0 {
+            // Skipping without limit would let a client keep a thread busy with 4 GiB of nothing.
             if header.length > SKIPPED_BYTES_MAX {
                 let (position, found) = (input.position(), header.length);
                 return Err(ProtocolError::PayloadTooLong {

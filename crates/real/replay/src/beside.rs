@@ -200,10 +200,13 @@ fn issues(log: &Path) -> Result<Vec<u64>, BesideError> {
         // The fields are: completion in ms, latency in ns, direction, bytes, offset.
         let mut fields = line.split(',').map(str::trim);
         let completed_us = fields.next()?.parse::<u64>().ok()? * 1000;
+        // The log gives the end in ms and the latency in ns. The difference is the issue, to a
+        // millisecond.
         Some(completed_us.saturating_sub(fields.next()?.parse::<u64>().ok()? / 1000))
     };
     let issues: Option<Vec<u64>> = text.lines().map(issue).collect();
     let mut issues = issues.ok_or(BesideError::NoLatency)?;
+    // The log is in the order of completion, the comparison in the order of issue.
     issues.sort_unstable();
     if issues.is_empty() {
         Err(BesideError::EmptyLog)

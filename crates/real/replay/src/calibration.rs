@@ -112,11 +112,13 @@ fn hand_over(issuer: &mut Issuer, target: &Target) -> io::Result<std::time::Dura
         let given = Instant::now();
         issuer.push(Action::Read, 0, target.alignment_bytes, 0);
         complete(issuer, 1, &mut answers)?;
+        // The first answer of a read tells when the kernel had it.
         spans.extend(answers.iter().filter_map(|answer| match answer {
             Answer::Begun { at, .. } => Some(at.saturating_duration_since(given)),
             Answer::Done { .. } => None,
         }));
     }
+    // The median, because a few reads are interrupted by other work of the host.
     spans.sort_unstable();
     Ok(spans.get(spans.len() / 2).copied().unwrap_or_default())
 }
@@ -130,6 +132,8 @@ fn spin(mut sleep: impl FnMut(std::time::Duration) -> io::Result<()>) -> io::Res
         *late = began.elapsed().saturating_sub(SLEEP);
     }
     late.sort_unstable();
+    // The 90th percentile of 64 sleeps: longer spinning would cost processor time for one wake-up
+    // in ten.
     let spin = late[SLEEPS * 9 / 10].clamp(SPIN_MIN, SPIN_MAX);
     Ok(Duration::from_nanos(spin.as_nanos() as u64))
 }

@@ -255,6 +255,7 @@ impl Shared {
     /// Stops all threads. Returns the reader of the trace, which the caller thereby ends, and the
     /// first error.
     fn finish(&self) -> (Option<Ahead>, Option<ReplayError>) {
+        // Relaxed: the flag carries no data. The threads take the schedule by its lock.
         self.stop.store(true, Ordering::Relaxed);
         let mut schedule = self.schedule();
         (schedule.ahead.take(), schedule.error.take())
@@ -378,6 +379,7 @@ fn call_together(
             let slot = user as u32 as usize;
             let (left, error) = &mut left[slot];
             *left -= 1;
+            // The first error of a request counts; later pieces may fail because of it.
             if *error == 0 {
                 *error = group[slot].command.error_of(user >> 32, result);
             }
@@ -424,11 +426,14 @@ fn play(
                     Err(error) => (None, Err(error)),
                 };
                 let _ = ready.send(is_ready);
+                // Dropped so that the starter's loop over the answers ends when all threads have
+                // answered.
                 drop(ready);
                 shared.serve(ring, &sender);
             })
     };
     let begun_threads: std::io::Result<Vec<_>> = (0..threads).map(begin).collect();
+    // The starter's own ends go, or the channels would stay open after the last thread.
     drop((sender, ready));
     let begun: Result<Vec<()>, ReplayError> = begun.iter().collect();
     let is_ready = begun_threads
@@ -441,7 +446,9 @@ fn play(
             return Err(error);
         }
     };
+    // The clock begins when all threads are ready, because starting threads takes milliseconds.
     schedule.clock = Clock::beginning_in(LEAD);
+    // The threads wait for this lock, and begin when it is free.
     drop(schedule);
     if accounts.listen(shared, &finished, stop) {
         for handle in handles {
@@ -485,6 +492,7 @@ impl Accounts<'_, '_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return true,
             }
+            // Relaxed: a late look at the flag costs one interval of waiting.
             if stop.load(Ordering::Relaxed) || self.failure.is_some() {
                 shared.stop.store(true, Ordering::Relaxed);
             }

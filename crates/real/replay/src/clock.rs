@@ -22,6 +22,7 @@ impl Clock {
     /// Returns the time of an instant.
     #[inline]
     pub(crate) fn at(&self, instant: Instant) -> Time {
+        // An instant before the beginning counts as time 0.
         Time::from_nanos(instant.saturating_duration_since(self.0).as_nanos() as u64)
     }
 

@@ -69,6 +69,8 @@ impl<'scope> Log<'scope> {
     pub(crate) fn finish(mut self) -> Result<(), ReplayError> {
         self.hand_over();
         let Log { sender, writer, .. } = self;
+        // The writer thread ends when its channel is closed, and the join would wait for ever
+        // otherwise.
         drop(sender);
         writer
             .join()

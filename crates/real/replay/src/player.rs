@@ -171,6 +171,7 @@ impl Player<'_, '_> {
         self.wait_for_beginning()?;
         loop {
             self.reap()?;
+            // Relaxed: the flag carries no data, and the loop looks at it again at once.
             if stop.load(Ordering::Relaxed) || self.failure.is_some() {
                 return self.drain();
             }
@@ -191,6 +192,8 @@ impl Player<'_, '_> {
 
     fn wait_for_beginning(&mut self) -> io::Result<()> {
         self.clock = Clock::beginning_in(LEAD);
+        // The rest of the lead is spent spinning, as before each request, so that the first request
+        // is on time.
         self.issuer.wait(LEAD.saturating_sub(outside(self.spin)))?;
         while !self.clock.until_beginning().is_zero() {
             std::hint::spin_loop();
@@ -202,6 +205,7 @@ impl Player<'_, '_> {
     fn wait_until(&mut self, now: Time, due: Time) -> io::Result<()> {
         let left = due.since(now);
         if left > self.spin {
+            // A sleep ends late by up to `spin`, so it must end that much earlier.
             return self
                 .issuer
                 .wait(outside(left.saturating_sub(self.spin)).min(LOOK));
@@ -322,6 +326,7 @@ impl Player<'_, '_> {
         );
         flying.pieces -= 1;
         if flying.error == 0 {
+            // The first error of a request counts.
             flying.error = flying.command.error_of(user >> 32, result);
         }
         if flying.pieces == 0 {
@@ -415,5 +420,6 @@ impl Player<'_, '_> {
 
 /// Returns the tag of a piece: the slot of its request, and the number of bytes to move.
 pub(crate) fn user(slot: u32, bytes: u64) -> u64 {
+    // A piece has at most 2 MiB, so its bytes fit the upper half.
     bytes << 32 | u64::from(slot)
 }

@@ -80,6 +80,7 @@ impl From<Outstanding> for OutstandingReport {
             trace_p90: found.trace_p90,
             p90: found.p90,
             error_mean: found.error_mean,
+            // A share of nothing has no value.
             error_share: (found.trace_mean > 0.0).then(|| found.error_share()),
             error_max: found.error_max,
             bias: found.bias,
@@ -535,10 +536,17 @@ impl fmt::Display for FioReport {
             issue_error_us: error,
             ..
         } = self;
-        let stretch = (duration_s / scheduled_s - 1.0) * 100.0;
         write!(
             f,
-            "{version} on the same requests, of which its log has {requests}: {duration_s:.3} s ({stretch:+.3} %), drift {:+.0} us a second; \
+            "{version} on the same requests, of which its log has {requests}: {duration_s:.3} s"
+        )?;
+        // Requests that all arrive at once have no scheduled span.
+        if *scheduled_s > 0.0 {
+            write!(f, " ({:+.3} %)", (duration_s / scheduled_s - 1.0) * 100.0)?;
+        }
+        write!(
+            f,
+            ", drift {:+.0} us a second; \
              late, to a millisecond, by {:.1} ms (median), {:.1} (99 in 100), {:.1} (most)",
             self.drift_us_per_s,
             error.p50 / 1e3,

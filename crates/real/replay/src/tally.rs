@@ -94,6 +94,7 @@ impl Tally {
     pub(crate) fn issued(&mut self, due: Time, schedule: Time, issued: Time) {
         let late_ns = issued.saturating_since(due).as_nanos();
         self.issued += 1;
+        // Above an hour the histogram counts an hour.
         self.issue_error.saturating_record(late_ns);
         self.line.add(due.as_nanos() as f64 / 1e9, late_ns as f64);
         self.seconds.add(schedule, issued);
@@ -215,6 +216,7 @@ impl Line {
 
     fn slope(&self) -> f64 {
         let spread = self.count * self.xx - self.x * self.x;
+        // All requests at one time have no slope.
         if spread > 0.0 {
             (self.count * self.xy - self.x * self.y) / spread
         } else {
@@ -287,10 +289,13 @@ impl Gaps {
     fn seconds(&self) -> GapSeconds {
         let mut signed = self.excesses_us.clone();
         let mut errors: Vec<f64> = signed.iter().map(|excess| excess.abs()).collect();
+        // total_cmp orders all values, so the percentiles are the same in each run.
         signed.sort_unstable_by(f64::total_cmp);
         errors.sort_unstable_by(f64::total_cmp);
         let at = |sorted: &[f64], share: f64| {
             sorted
+                // The smallest value with at least this share of values up to it; at least the
+                // first.
                 .get(((sorted.len() as f64 * share).ceil() as usize).max(1) - 1)
                 .copied()
                 .unwrap_or_default()

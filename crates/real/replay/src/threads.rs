@@ -112,6 +112,8 @@ impl Threads {
 
     pub(crate) fn wait(&self, limit: Duration) {
         let state = self.shared.state();
+        // Acquire pairs with the Release of the thread that has answered: its answer is in the list
+        // when the counter is seen.
         let nothing = |_: &mut State| self.shared.finished.load(Ordering::Acquire) == 0;
         drop(
             self.shared
@@ -122,11 +124,15 @@ impl Threads {
     }
 
     pub(crate) fn reap(&mut self, answers: &mut Vec<Answer>) {
+        // Looked at without the lock, because most looks find nothing and the threads need the
+        // lock.
         if self.shared.finished.load(Ordering::Acquire) == 0 {
             return;
         }
         let mut state = self.shared.state();
         answers.append(&mut state.answers);
+        // The answers were taken under the lock under which the threads count, so list and counter
+        // agree.
         self.outstanding -= self.shared.finished.swap(0, Ordering::AcqRel);
     }
 }
@@ -146,7 +152,9 @@ impl Shared {
                 user: job.user,
                 result,
             });
+            // Counted under the lock, so that `reap` never finds more finished jobs than answers.
             self.finished.fetch_add(1, Ordering::AcqRel);
+            // The lock is free before the wake-up, or the woken thread would wait for it at once.
             drop(state);
             self.done.notify_one();
         }
@@ -171,10 +179,12 @@ impl Drop for Threads {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.closed = true;
+        // Jobs that have not begun are dropped; their requests were never issued.
         state.jobs.clear();
         drop(state);
         self.shared.work.notify_all();
         // A thread that hangs in the kernel is left there.
+        // All threads are idle and end when they see that the pool is closed.
         if self.outstanding == 0 {
             self.threads
                 .drain(..)

@@ -96,6 +96,7 @@ impl Bitmap {
 
     /// Returns the regions of a run of a member's addresses.
     pub(crate) fn regions_of(&self, extent: Extent) -> std::ops::RangeInclusive<u32> {
+        // An empty extent counts as the region of its start.
         let last = extent.end().0.max(extent.start.0 + 1) - 1;
         (extent.start.0 / self.region_sectors) as u32..=(last / self.region_sectors) as u32
     }
@@ -134,6 +135,7 @@ impl Bitmap {
         epoch: u64,
         write: impl FnOnce(Granules) -> Result<(), E>,
     ) -> Result<bool, E> {
+        // The lock order: `writing` before `regions`. The regions are free while bits are written.
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
         let clear = |region: &&u32| !state.all[**region as usize].set[DIRTY];
@@ -212,6 +214,8 @@ impl Bitmap {
             return Ok(());
         }
         drop(state);
+        // `writing` comes before `regions`, as in `announce`, or two threads could wait for each
+        // other.
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
         let mut granules = BTreeSet::new();
@@ -234,6 +238,7 @@ impl Bitmap {
             let region = &mut state.all[region as usize];
             match &written {
                 Ok(()) => region.durable[..planes].fill(true),
+                // The caller does not write after an error, and will not call `end`.
                 Err(_) => region.writers -= 1,
             }
         }
@@ -393,6 +398,7 @@ impl Bitmap {
             for sector in granule * GRANULE / SECTOR..(granule + 1) * GRANULE / SECTOR {
                 let mut bits = [0; BITS_BYTES];
                 let first = (sector * BITS).min(state.all.len());
+                // The last sector of a plane may have fewer regions than bits.
                 let behind = (first + BITS).min(state.all.len());
                 for (bit, region) in state.all[first..behind].iter().enumerate() {
                     bits[bit / 8] |= u8::from(region.set[plane]) << (bit % 8);
@@ -422,6 +428,8 @@ impl Bitmap {
                 };
                 let mut bits = [0u8; BITS_BYTES];
                 let mut found = false;
+                // The bits of all members are joined: a member may have missed the last write, and
+                // a bit too many only costs a comparison.
                 for copy in members.iter().filter_map(whole) {
                     found = true;
                     bits.iter_mut()
@@ -447,6 +455,7 @@ impl Regions {
     fn set(&mut self, region: u32, plane: usize, is_set: bool) {
         let region = &mut self.all[region as usize];
         if plane == DIRTY {
+            // Added before subtracted, so that the count does not fall below 0 in between.
             self.dirty += usize::from(is_set);
             self.dirty -= usize::from(region.set[DIRTY]);
         }

@@ -121,6 +121,7 @@ impl Buffers<'_> {
 
 /// Returns two parts of one buffer. The parts must not overlap.
 fn disjoint(bytes: &mut [u8], into: Range<usize>, from: Range<usize>) -> (&mut [u8], &[u8]) {
+    // The parts do not overlap, so the one that begins first lies wholly below the other.
     if into.start < from.start {
         let (low, high) = bytes.split_at_mut(from.start);
         (&mut low[into], &high[..from.len()])

@@ -121,6 +121,7 @@ impl Kind {
             let first = buffer.of(BLOCK_BYTES);
             device.read(place, first)?;
             let length = u32_at(first, 12).map_or(0, |body| HEADER_BYTES as u64 + u64::from(body));
+            // A damaged length must not ask for more memory than a record takes.
             if first[..8] != self.magic || length > self.room {
                 return Ok(Found::Nothing);
             }

@@ -204,9 +204,11 @@ impl FileDevice {
             ..
         } = opened.map_err(|error| why_not(&name, error))?;
         let data = || rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(0));
+        // ENXIO: the file has no data at all (lseek(2)).
         let was_hole = !is_block_device && data().err() == Some(rustix::io::Errno::NXIO);
         let room = file
             .metadata()
+            // Without the number the file counts as one with all its room, and keeps it.
             .map_or(u64::MAX, |metadata| metadata.blocks() * 512);
         let trims = AtomicBool::new(is_block_device || room < bytes);
         Ok(FileDevice {

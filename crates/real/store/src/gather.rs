@@ -87,6 +87,8 @@ impl Gatherings {
         let waited = gathering
             .changed
             .wait_timeout_while(state, left, |state| !full(state));
+        // Released before the list is locked, because `enter` locks the list first and then the
+        // state.
         drop(waited.unwrap_or_else(PoisonError::into_inner));
         // Removed before the parts are taken, so no part is added afterwards.
         self.lock().remove(&row);

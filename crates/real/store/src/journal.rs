@@ -147,6 +147,7 @@ impl Log {
         Log {
             array,
             at,
+            // An array without parity has a journal of length 0, and no ring.
             ring: bytes.saturating_sub(MARKERS_BYTES),
             state: Mutex::default(),
         }
@@ -186,6 +187,7 @@ impl Log {
         if let Err(error) = device.write(self.at + MARKERS_BYTES + start, bytes) {
             return Ok(Err(error));
         }
+        // Counted only after the write, so that a failed record leaves no gap in the numbers.
         state.last = number;
         state.head = start + room;
         state.live.push_back(Live {
@@ -244,6 +246,7 @@ impl Log {
         for live in state.live.iter().take_while(|live| live.number <= before.0) {
             next = Some((live.number, live.end));
         }
+        // A marker that says nothing new would only cost a write.
         let marked = match next.filter(|&(number, _)| number > state.marked) {
             Some((number, end)) => self.mark(&mut state, device, number, end),
             None => Ok(()),
@@ -266,6 +269,8 @@ impl Log {
     pub(crate) fn restart(&self, device: &dyn Device) -> io::Result<()> {
         let found = newest_marker(&self.markers(device)?);
         let epoch = found.map_or(0, |(_, marker)| marker.epoch);
+        // Higher than any epoch on the device. Otherwise records of the former journal would
+        // continue the new one.
         let epoch = self.lock().epoch.max(epoch) + 1;
         self.start(device, epoch)
     }
@@ -285,6 +290,8 @@ impl Log {
             ..State::default()
         };
         let newest = newest_marker(&self.markers(device).unwrap_or_default());
+        // The older marker is overwritten, so that the newer one stays if power fails during the
+        // write.
         state.older = newest.map_or(0, |(index, _)| 1 - index);
         self.mark(&mut state, device, 0, 0)
     }
@@ -360,6 +367,7 @@ impl State {
                 (room <= ring).then_some(0)
             };
         };
+        // The free room is at the end of the ring, and before the oldest record.
         if self.head > oldest.start {
             let fits = self.head + room <= ring;
             return if fits {
@@ -368,6 +376,7 @@ impl State {
                 (room <= oldest.start).then_some(0)
             };
         }
+        // A head at the oldest record means that the ring is full.
         (self.head + room <= oldest.start).then_some(self.head)
     }
 }
@@ -454,6 +463,7 @@ fn encode(array: &Uuid, epoch: u64, number: u64, position: u64, change: &Change,
 /// record.
 fn decode(array: &Uuid, epoch: u64, number: u64, at: u64, ring: &[u8]) -> Option<(Change, u64)> {
     let bytes = ring.get(at as usize..)?;
+    // The place is part of the record, so a record of an earlier round of the ring does not count.
     let expected = [(8, epoch), (16, number), (32, at)];
     let is_expected = expected
         .iter()

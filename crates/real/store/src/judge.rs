@@ -203,6 +203,7 @@ pub(crate) fn judge<E>(
 
 /// Joins neighbouring findings, and sorts by address.
 fn merged(mut found: Vec<Finding>) -> Vec<Finding> {
+    // In the order of each member's sectors, because only neighbours are joined.
     found.sort_by_key(|one| (one.member, one.lbn));
     let mut merged: Vec<Finding> = Vec::new();
     for one in found {
@@ -210,6 +211,7 @@ fn merged(mut found: Vec<Finding>) -> Vec<Finding> {
             merged.push(one);
         }
     }
+    // By address for the reader; the member makes the list the same in each run.
     merged.sort_by_key(|one| (one.address, one.member));
     merged
 }
@@ -261,6 +263,7 @@ fn majority<'a>(copies: &[&'a [u8]]) -> Option<&'a [u8]> {
     copies
         .iter()
         .copied()
+        // More than half: of two different copies, neither is proven wrong.
         .find(|one| 2 * count(one) > copies.len())
 }
 
@@ -293,6 +296,8 @@ impl<'a> Column<'a> {
             held.iter().find(is_summed)
         };
         let (parity, second) = (of(Content::Parity), of(Content::SecondParity));
+        // Q comes first, because its steps name the factor of each chunk; P has the factor 1 for
+        // all.
         let summed = second.or(parity).map(|one| one.piece.place);
         let data = steps
             .iter()
@@ -354,12 +359,15 @@ impl<'a> Column<'a> {
             let (s, t) = (p[at] ^ wanted_p[at], q[at] ^ wanted_q[at]);
             match (s, t) {
                 (0, 0) => {}
+                // A wrong data chunk changes P and Q in the same bytes. A change in one alone has
+                // another cause.
                 (0, _) | (_, 0) => return None,
                 _ if factor.is_some_and(|factor| factor != divide(t, s)) => return None,
                 _ => factor = Some(divide(t, s)),
             }
         }
         let mut pointed = self.data.iter().filter(|(own, ..)| Some(*own) == factor);
+        // No chunk, or more than one, with this factor: the error is not in a single data chunk.
         let (Some((_, at, bytes)), None) = (pointed.next(), pointed.next()) else {
             return None;
         };

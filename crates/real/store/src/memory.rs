@@ -149,6 +149,7 @@ impl Granules {
                 Ok(()) if exists => return number,
                 Ok(()) => number += 1,
                 Err(_) if !exists => return number,
+                // `u64::MAX` stands for "no directory from here on", and the sum stays at the top.
                 Err(absent) => number = number.saturating_add(absent),
             }
         }

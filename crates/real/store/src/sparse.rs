@@ -59,6 +59,7 @@ impl Lengths {
     }
 
     fn files(self) -> u64 {
+        // A device without bytes still needs a file for its tail.
         self.bytes.div_ceil(self.file_bytes).max(1)
     }
 
@@ -117,6 +118,8 @@ impl SparseFile {
                 .mode(OWNER)
                 .open(&path)?;
             let claim = Claim::take(&file, &path).map_err(not_claimed)?;
+            // A shorter file was just made, or its making was interrupted. A longer file is left as
+            // it is.
             if file.metadata()?.len() < length {
                 file.set_len(length)?;
             }
@@ -153,6 +156,7 @@ impl SparseFile {
         let last = self.files.len() as u64 - 1;
         let mut at = start;
         std::iter::from_fn(move || {
+            // The tail belongs to the last file and lies beyond `file_bytes`.
             let number = (at / file_bytes).min(last);
             let (file, offset) = (number as usize, at - number * file_bytes);
             let next = if number == last {
@@ -176,6 +180,7 @@ impl SparseFile {
     fn seek(&self, file: usize, to: SeekFrom) -> io::Result<Option<u64>> {
         match seek(&self.files[file], to) {
             Ok(byte) => Ok(Some(byte)),
+            // ENXIO: there is no data from here on (lseek(2)).
             Err(Errno::NXIO) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -189,6 +194,7 @@ impl SparseFile {
         };
         let bytes = part.of_run.end - part.of_run.start;
         let file = &self.files[part.file];
+        // PUNCH_HOLE needs KEEP_SIZE (fallocate(2)).
         match fallocate(file, kind | FallocateFlags::KEEP_SIZE, part.offset, bytes) {
             // Some file systems have no fallocate.
             Err(Errno::OPNOTSUPP) => write_zeros(file, part.offset, bytes),
@@ -279,6 +285,8 @@ impl Device for SparseFile {
 
     fn clear(&self) -> io::Result<()> {
         for (file, (_, length, _)) in self.files.iter().zip(self.lengths.of(&self.path)) {
+            // A length of 0 gives all blocks back at once; the second call makes one hole of the
+            // file.
             file.set_len(0)?;
             file.set_len(length)?;
         }

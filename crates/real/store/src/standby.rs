@@ -129,6 +129,7 @@ impl Standby {
                 return Use(self, direction);
             }
             self.under_way.fetch_sub(1, SeqCst);
+            // Waits for the end of the stop, which holds the gate.
             drop(self.gate.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
@@ -136,11 +137,13 @@ impl Standby {
     /// Makes all writes durable.
     fn flush(&self, device: &dyn Device) -> io::Result<()> {
         let _use = self.enter(None);
+        // Read before the flush, which does not cover later writes.
         let written = self.written.load(SeqCst);
         if self.stands() {
             return Ok(());
         }
         device.flush()?;
+        // Flushes may end in another order than they began.
         self.flushed.fetch_max(written, SeqCst);
         Ok(())
     }
@@ -161,6 +164,7 @@ impl Standby {
         } else {
             Ok(Stopped::Busy)
         };
+        // Before new accesses are let in: they clear the flag, and must have the last word.
         self.stands.store(stopped == Ok(Stopped::Now), SeqCst);
         self.stopping.store(false, SeqCst);
         drop(gate);
@@ -393,6 +397,7 @@ impl Array {
                 due.push((slot, device, reading.begun));
             }
         }
+        // `stop` refuses a device with writes that are not durable.
         if !due.is_empty() {
             self.make_durable()?;
         }

@@ -64,6 +64,8 @@ impl Uuid {
     pub fn new() -> io::Result<Uuid> {
         let mut bytes = [0; 16];
         std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        // RFC 9562, section 5.4: version 4 in the upper half of byte 6, the variant in the upper
+        // bits of byte 8.
         bytes[6] = bytes[6] & 0x0F | 0x40;
         bytes[8] = bytes[8] & 0x3F | 0x80;
         Ok(Uuid(bytes))
@@ -102,9 +104,9 @@ impl FromStr for Uuid {
     type Err = String;
     fn from_str(text: &str) -> Result<Uuid, String> {
         let digits: String = text.chars().filter(|&digit| digit != '-').collect();
-        let number = u128::from_str_radix(&digits, 16)
-            .ok()
-            .filter(|_| digits.len() == 32);
+        // `from_str_radix` would also accept a sign.
+        let whole = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let number = u128::from_str_radix(&digits, 16).ok().filter(|_| whole);
         let number =
             number.ok_or_else(|| format!("found `{text}`; expected 32 hexadecimal digits"))?;
         Ok(Uuid(number.to_be_bytes()))
@@ -336,6 +338,8 @@ impl Roster {
             return Knowledge::Interrupted;
         }
         let low = self.low_gear.as_ref();
+        // Standing members of the low gear are not written to. They may be events behind without
+        // having missed data.
         let stands = low.is_some_and(|low| low.standing.contains(&slot) && own.events >= low.since);
         match stands && own.events < self.events {
             true => Knowledge::Fresh,
@@ -350,6 +354,7 @@ impl Roster {
         for name in slots.chain(spares) {
             if name.len() > most {
                 let mut from = name.len() - most + 3;
+                // A cut within a character would make the name invalid UTF-8.
                 while !name.is_char_boundary(from) {
                     from += 1;
                 }
@@ -457,6 +462,8 @@ impl Superblock {
     /// The superblock is too long: too many members, or a long name or many keys.
     pub fn encode(&self) -> Result<Vec<u8>, ArrayError> {
         let mut bytes = self.encoded()?;
+        // Names are shortened in steps and only as far as necessary, because they help people to
+        // find the device.
         for most in [96, 48, NAME_LEAST_BYTES, 8] {
             if bytes.len() as u64 <= SUPERBLOCK_BYTES {
                 break;
@@ -521,6 +528,7 @@ impl Superblock {
         let number = |at: usize| {
             u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
         };
+        // The length comes from the device and may be damaged.
         let body = HEADER_BYTES..HEADER_BYTES.saturating_add(number(12) as usize);
         let Some(body) = bytes
             .get(body.clone())
@@ -528,6 +536,7 @@ impl Superblock {
         else {
             return Ok(None);
         };
+        // Checked before the version: only a whole superblock can be one of a later version.
         if check_sum(&bytes[..HEADER_BYTES + body.len()]) != number(16) {
             return Ok(None);
         }
@@ -571,6 +580,7 @@ fn check_sum(bytes: &[u8]) -> u32 {
 
 /// Returns the first byte of the copy at the end of a device with so many bytes.
 pub(crate) fn end_copy(bytes: u64) -> u64 {
+    // At a multiple of 4096 bytes, so that devices with blocks of 4 KiB accept the write.
     bytes / 4096 * 4096 - SUPERBLOCK_BYTES
 }
 
@@ -738,6 +748,13 @@ pub(crate) mod tests {
     use super::*;
     use crate::power::{Random, simulated};
     use proptest::prelude::*;
+
+    #[test]
+    fn a_number_with_a_sign_is_no_uuid() {
+        let digits = "0123456789abcdef0123456789abcdef";
+        assert!(digits.parse::<Uuid>().is_ok());
+        assert!(format!("+{}", &digits[1..]).parse::<Uuid>().is_err());
+    }
 
     pub(crate) fn sample(events: u64) -> Superblock {
         let slot = |index: u8, state| Slot {

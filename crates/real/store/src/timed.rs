@@ -112,6 +112,8 @@ impl Hands {
     fn give(self: &Arc<Hands>, job: Job) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.jobs.push_back(job);
+        // A thread that was notified counts as idle until it runs, and its job is still in the
+        // queue.
         if state.idle >= state.jobs.len() {
             drop(state);
             self.more.notify_one();
@@ -122,6 +124,7 @@ impl Hands {
             .name("member".into())
             .spawn(move || hands.work());
         if begun.is_err() {
+            // The last job is still this one, because the state was locked all the time.
             state.jobs.pop_back();
         }
         begun.map(drop)

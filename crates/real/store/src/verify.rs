@@ -131,6 +131,7 @@ impl Array {
         for &region in regions {
             for extent in self.addresses_of(region) {
                 let row = self.facts.rows.map_or(1, |rows| rows.data.0);
+                // At least one row, because parity belongs to whole rows.
                 let step = (BATCH_SECTORS / row).max(1) * row;
                 let end = extent.end().0.min(self.capacity().0);
                 for at in (extent.start.0..end).step_by(step as usize) {
@@ -161,6 +162,7 @@ impl Array {
                 .owners(slot, region, &mut |extent| owned.push(self.around(extent)));
         }
         drop(planner);
+        // Several members own the same rows; in order of address they can be joined.
         owned.sort_unstable_by_key(|extent| extent.start);
         let mut merged: Vec<Extent> = Vec::new();
         for extent in owned {
@@ -218,6 +220,7 @@ impl Array {
         let mut first = Comparison::default();
         let looks = (&plan, &mut buffers);
         self.compare_written(worker, looks, &follows, Repair::Nothing, &mut first)?;
+        // `first` has only looked. Its mismatches are counted when they are judged.
         found.failed_reads += first.failed_reads;
         match first.mismatched_sectors {
             0 => Ok(()),
@@ -420,6 +423,7 @@ impl Array {
         found: &mut Comparison,
     ) -> Result<(), ArrayError> {
         let mut last = None;
+        // Bounded: each repair may uncover the next unreadable place.
         for _ in 0..ATTEMPTS {
             make(plan)?;
             let request = match &mut request {

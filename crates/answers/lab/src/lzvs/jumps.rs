@@ -27,6 +27,8 @@ pub(crate) fn of(trials: &[Vec<f64>]) -> Vec<usize> {
         .map(|point| std_dev(&column(point)).powi(2))
         .collect();
     let noise = mean(&variances) / trials.len().max(1) as f64;
+    // A noiseless curve would make every difference a jump, so the noise is at least half of the
+    // smallest jump.
     let least = (SHARE_MIN * mean(&curve) / 2.0).powi(2);
     // The largest estimate counts, because a variance that is too small turns chance into jumps.
     cut(&curve, noise.max(scatter(&curve)).max(least))
@@ -56,6 +58,7 @@ fn cut(curve: &[f64], variance: f64) -> Vec<usize> {
     let distance = |from: usize, to: usize| {
         assert!(from < to, "a piece from {from} to {to}");
         let sum = sums[to] - sums[from];
+        // Rounding may leave a constant piece slightly below 0.
         (squares[to] - squares[from] - sum * sum / (to - from) as f64).max(0.0) / variance
     };
     let penalty = PENALTY * (points.max(2) as f64).ln();
@@ -71,6 +74,7 @@ fn cut(curve: &[f64], variance: f64) -> Vec<usize> {
         });
         best.push(
             pieces
+                // Of equal costs, the piece that begins first, so that fewer jumps are found.
                 .min_by(|a, b| a.0.total_cmp(&b.0))
                 .unwrap_or((f64::INFINITY, 0)),
         );

@@ -141,6 +141,7 @@ fn quarters(curve: &[f64]) -> [f64; 4] {
 /// it, and the last quarter is slower than the first.
 fn falls(curve: &[f64], scatter: f64) -> bool {
     let quarters = quarters(curve);
+    // Each quarter may exceed the one before by the scatter, which is chance.
     quarters.is_sorted_by(|before, after| before + scatter >= *after)
         && quarters[0] - quarters[3] > 2.0 * scatter
 }
@@ -239,6 +240,7 @@ impl Reads<'_> {
             overheads.push(brief - (outer - brief) * short as f64 / (long - short) as f64);
             took.push((outer, inner));
         }
+        // A median, because a disturbed read gives a wild overhead. A negative overhead is noise.
         self.overhead_s = median(&overheads).max(0.0);
         let transfer = |took: f64| (took - self.overhead_s).max(1e-9);
         Ok(took
@@ -298,6 +300,7 @@ impl Reads<'_> {
     /// second.
     fn boundary(&mut self, between: (u64, u64), rates: (f64, f64)) -> Result<u64, LzvsError> {
         let (mut low, mut high) = between;
+        // A boundary cannot be located better than the read that measures the rate is long.
         let grain = (self.capacity() / GRAIN).max(self.long);
         let (middle, apart) = ((rates.0 + rates.1) / 2.0, (rates.0 - rates.1).abs());
         while high - low > grain {
@@ -305,6 +308,7 @@ impl Reads<'_> {
             let start = at.saturating_sub(LEAD + self.long / 2);
             let mut rate = 0.0_f64;
             for _ in 0..LOOKS {
+                // The largest of several rates: disturbances only make a read slower.
                 rate = rate.max(self.rate_at(start)?);
                 if (rate - middle).abs() < apart {
                     break;

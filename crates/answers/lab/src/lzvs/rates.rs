@@ -35,6 +35,7 @@ pub fn rates(volume: &mut Shape, drives: &[Vec<ZoneRate>], sectors: Sectors, poi
     let sectors = sectors.0.clamp(1, capacity.max(1));
     let at = |point: u32| {
         let start =
+            // In 128 bits, because the product of capacity and point may exceed 64 bits.
             u128::from(capacity - sectors) * u128::from(point) / u128::from(points.max(2) - 1);
         let extent = Extent::new(start as u64, sectors);
         let mut busy_s = vec![0.0; drives.len()];
@@ -50,6 +51,7 @@ pub fn rates(volume: &mut Shape, drives: &[Vec<ZoneRate>], sectors: Sectors, poi
     let each = || points.iter().map(|point| point.mb_per_s);
     Rates {
         floor_mb_per_s: each().fold(f64::INFINITY, f64::min),
+        // The harmonic mean: each address moves the same number of bytes.
         mean_mb_per_s: points.len() as f64 / each().map(f64::recip).sum::<f64>(),
         top_mb_per_s: each().fold(0.0, f64::max),
         points,

@@ -68,6 +68,7 @@ pub fn survey(target: &mut dyn TimedReads, trials: u32) -> Result<Survey, LzvsEr
     let ratio_interval = (ratio_mean - half_width, ratio_mean + half_width);
     let ratio = simplest_fraction(ratio_interval.0, ratio_interval.1)
         .and_then(|(outer, inner)| Ratio::new(outer, inner).ok())
+        // Only an outer edge that is faster for certain makes a layout.
         .filter(|_| ratio_interval.0 > 1.0)
         .ok_or(LzvsError::NotFaster { ratio: ratio_mean })?;
 
@@ -141,6 +142,7 @@ impl Reads {
 
 /// Returns the two-sided 95 % point of Student's distribution.
 pub(crate) fn student(freedom: u32) -> f64 {
+    // One degree of freedom at least, because Student's distribution has none below.
     StudentsT::new(0.0, 1.0, f64::from(freedom.max(1)))
         .map_or(f64::INFINITY, |t| t.inverse_cdf(0.975))
 }

@@ -100,5 +100,6 @@ pub(crate) fn std_dev(values: &[f64]) -> f64 {
         .iter()
         .map(|value| (value - mean) * (value - mean))
         .sum();
+    // The sample deviation; one value has a deviation of 0.
     (squares / values.len().saturating_sub(1).max(1) as f64).sqrt()
 }

@@ -82,6 +82,8 @@ impl Shown {
                 .map(|name| format!("workload {name}"));
             let process = self.add_process(name.as_deref().unwrap_or("workload"));
             self.requests += requests.len();
+            // Lanes are filled in the order of begin. The origin makes the picture the same in each
+            // run.
             requests.sort_by_key(|finished| (finished.arrived, finished.origin));
             let spans = requests
                 .iter()
@@ -117,6 +119,7 @@ impl Shown {
         let mut residences = vec![None; served.len()];
         if server.arm.is_none() {
             let mut order: Vec<usize> = (0..served.len()).collect();
+            // By index among equal times, so that the picture is the same in each run.
             order.sort_by_key(|&index| (served[index].completion.submitted, index));
             let spans = order.iter().map(|&index| {
                 let Completion {
@@ -170,6 +173,7 @@ impl Shown {
         let mut order: Vec<usize> = (0..served.len())
             .filter(|&index| by_it(served[index]) && lasts(served[index]))
             .collect();
+        // By index among equal times, as above.
         order.sort_by_key(|&index| (began(served[index]), index));
         let spans = order
             .iter()
@@ -284,6 +288,8 @@ fn under_way(trace: &PerfettoTrace, to: Time) -> impl Iterator<Item = (Time, i64
         .iter()
         .flat_map(|&(begin, end)| [(begin, 1), (end, -1)])
         .collect();
+    // At one instant, ends (-1) sort before begins (1), so that the count shows no peak that never
+    // was.
     steps.sort_unstable();
     let mut value = 0;
     let mut values: Vec<(Time, i64)> = Vec::new();

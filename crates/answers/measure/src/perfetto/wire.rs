@@ -51,6 +51,7 @@ pub(super) struct Counter {
 }
 
 /// Field numbers of `Trace`.
+// Numbers of perfetto_trace.proto.
 const PACKET: u32 = 1;
 
 mod packet {

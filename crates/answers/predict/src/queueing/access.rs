@@ -139,6 +139,7 @@ impl Arm {
             mean: turn * covered.mean,
             square: turn * turn * covered.square,
         };
+        // A request longer than a track leaves no part of the revolution uncovered.
         let free = 1.0 - covered.mean.min(1.0);
         let rotation = match zero_latency {
             // The heads land inside with probability 1 - free. Then the wait is the uncovered part.
@@ -147,6 +148,7 @@ impl Arm {
                 square: turn * turn * (free.powi(3) / 3.0 + (1.0 - free) * free * free),
             },
             false => Moments {
+                // The wait for a sector is uniform over a revolution: mean 1/2, square 1/3.
                 mean: turn / 2.0,
                 square: turn * turn / 3.0,
             },
@@ -174,6 +176,7 @@ impl Placed<'_> {
             square: sectors.square * sector.square,
         };
         let (rotation, transfer) = arm.passing(covered, arm.zero_latency[usize::from(write)]);
+        // A settle time shifts the mean and leaves the variance as it is.
         let seek = Moments::varied((seek.mean + settle_s).max(0.0), seek.variance());
         Access {
             seek,
@@ -267,6 +270,8 @@ fn push(sums: &mut Vec<u64>, last: &mut [u64; 2], value: u64, middle: bool) {
     let next = if middle {
         value
     } else {
+        // Sums wrap, and so do their differences. Only the differences are used, and these fit 64
+        // bits.
         here.wrapping_mul(2)
             .wrapping_sub(before)
             .wrapping_add(value.wrapping_mul(2))
@@ -277,6 +282,7 @@ fn push(sums: &mut Vec<u64>, last: &mut [u64; 2], value: u64, middle: bool) {
 
 /// Returns the sum over all pairs of cylinders of two runs.
 fn sum(sums: &[u64], one: &Piece, other: &Piece) -> f64 {
+    // Beyond the table no pair of cylinders exists.
     let at = |a: u64, b: u64| sums[(a.abs_diff(b) as usize).min(sums.len() - 1)];
     let twice = at(one.to, other.from)
         .wrapping_add(at(one.from, other.to))

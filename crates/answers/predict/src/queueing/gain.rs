@@ -38,6 +38,7 @@ impl QueueGain {
         let config = DriveConfig {
             buffer: None,
             electronics: Default::default(),
+            // The curve is that of the positioning alone.
             command_overhead_ms: 0.0,
             queued_overhead_ms: 0.0,
             power: None,
@@ -83,6 +84,7 @@ impl QueueGain {
     /// Returns the positioning of a request chosen from `count`. `alone` is the positioning of a
     /// single request.
     pub fn positioning(&self, alone: Moments, count: usize) -> Moments {
+        // Beyond the measured depths the gain of the greatest depth holds.
         let (mean, variance) = self.factors[count.clamp(1, self.factors.len()) - 1];
         Moments::varied(alone.mean * mean, alone.variance() * variance)
     }
@@ -101,6 +103,7 @@ fn between(found: &[(f64, (f64, f64))], count: f64) -> (f64, f64) {
         .unwrap_or(found.len() - 1);
     let ((from, low), (to, high)) = (found[above.saturating_sub(1)], found[above]);
     let part = if to > from {
+        // Interpolated by the logarithm, because the measured depths are spaced by ratios.
         (count / from).ln() / (to / from).ln()
     } else {
         1.0

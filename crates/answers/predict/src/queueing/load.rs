@@ -82,7 +82,9 @@ impl LoadGatherer {
 
     /// Adds a request.
     pub fn add(&mut self, arrival: Arrival) {
+        // In 128 bits, because the product may exceed 64 bits.
         let place = u128::from(arrival.start) * PLACES as u128 / u128::from(self.capacity);
+        // An address beyond the capacity counts in the last part.
         self.places[(place as usize).min(PLACES - 1)] += 1;
         let index = (arrival.at_s.max(0.0) / self.window_s) as u64;
         if index > self.window.0 {
@@ -123,6 +125,7 @@ impl LoadGatherer {
 
     /// Returns the load; `None` if fewer than two requests were added, or if all arrived at time 0.
     pub fn finish(mut self) -> Option<Load> {
+        // A rate needs two requests and a time between them.
         if self.requests < 2 || self.duration_s <= 0.0 {
             return None;
         }

@@ -69,6 +69,8 @@ fn half(name: &str) -> f64 {
 
 /// Returns the middle of a name at `at`, moved so that both ends are within the figure.
 fn within(name: &str, at: f64) -> f64 {
+    // A name wider than the figure is centred, because `clamp` needs a lower bound below the upper
+    // one.
     let half = half(name).min(WIDTH / 2.0);
     at.clamp(half, WIDTH - half)
 }

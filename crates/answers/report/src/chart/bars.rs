@@ -15,6 +15,7 @@ pub(crate) type Bar = (String, f64, Option<f64>);
 /// Draws the values from zero on; `axis` is the label with the unit.
 pub(crate) fn bars(id: &str, title: &str, axis: &str, bars: &[Bar]) -> Drawing {
     let reach = |(_, value, half_width): &Bar| value + half_width.unwrap_or(0.0);
+    // A whisker may reach beyond the longest bar.
     let largest = bars.iter().map(reach).fold(0.0, f64::max);
     let bottom = TOP + ROW * bars.len() as f64;
     let scale = Axis::linear((0.0, largest), (LEFT, RIGHT));

@@ -70,6 +70,7 @@ pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate
         );
         [value - half_width, value + half_width]
     };
+    // 0 is always in the figure, because the sign of a difference is what the reader looks for.
     let all: Vec<f64> = shown.iter().flat_map(ends).chain([0.0]).collect();
     let least = all.iter().copied().fold(f64::INFINITY, f64::min);
     let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -81,6 +81,7 @@ impl Series<'_> {
         let most = shown
             .iter()
             .flat_map(|drive| numbers(drive, self.band[1]))
+            // One scale for all strips, so that drives can be compared.
             .fold(0.0, f64::max);
         let bottom = TOP + (STRIP + GAP) * shown.len() as f64 - GAP;
         let legend = [
@@ -167,6 +168,7 @@ impl Series<'_> {
                 scale.at(most),
                 scale.at(least.get(column).copied().unwrap_or(0.0)),
             );
+            // At least a pixel, so that a single request stays visible.
             let (left, height) = (middle(column) - width / 2.0, (lower - upper).max(1.0));
             way.push_str(&format!(
                 "M{} {}h{}v{}h-{}z",

@@ -123,6 +123,7 @@ impl Span {
 /// Returns the exponent if `ms` is a power of ten.
 fn power(ms: f64) -> Option<f64> {
     let power = ms.log10();
+    // The bounds are rounded to nanoseconds, so a power of ten is recognised with a tolerance.
     (ms > 0.0 && (power - power.round()).abs() < 1e-3).then_some(power.round())
 }
 
@@ -172,6 +173,8 @@ fn ways(
         .iter()
         .map(|cell| (look(cell), cell.row, cell.column))
         .collect();
+    // Sorted by look first, so that cells of one look become one path, and the page is the same in
+    // each run.
     places.sort_unstable();
     let mut ways: BTreeMap<(&str, u8), String> = BTreeMap::new();
     let next =

@@ -124,6 +124,7 @@ pub(crate) fn line_chart(id: &str, drawn: &Graph) -> Option<Drawing> {
     let ends = |(low, high): (f64, f64), at: &f64| (low.min(*at), high.max(*at));
     let places: Vec<f64> = ticks.iter().map(|(at, _)| *at).collect();
     let (first, last) = places.iter().fold((f64::INFINITY, f64::NEG_INFINITY), ends);
+    // A figure with one place on the axis still needs a width.
     let margin = ((last - first) * 0.04).max(0.1);
     let x = Axis::linear((first - margin, last + margin), (LEFT, RIGHT));
     let y = Axis::linear((low, high), (BOTTOM, TOP));

@@ -169,6 +169,7 @@ fn sorted<'a>(values: &[&'a str]) -> Option<Vec<&'a str>> {
         .into_iter()
         .zip(values.iter().copied())
         .collect();
+    // A stable sort keeps the order of equal sizes, such as `1KiB` and `1024`.
     sized.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     Some(sized.into_iter().map(|(_, value)| value).collect())
 }

@@ -78,6 +78,7 @@ impl Parts<'_> {
         let values = candidate.report().and_then(self.values);
         let mut values = values.unwrap_or_else(|| vec![0.0; self.names.len()]);
         for value in values.iter_mut().filter(|value| !value.is_finite()) {
+            // NaN would hide the whole candidate.
             *value = 0.0;
         }
         values
@@ -92,11 +93,13 @@ impl Parts<'_> {
             .iter()
             .map(|(_, values)| values.iter().sum())
             .fold(0.0, f64::max);
+        // Nothing to stack: all values are zero.
         if largest <= 0.0 {
             return None;
         }
         let present = |part: &usize| {
             rows.iter()
+                // A part below a thousandth of the longest row is thinner than a pixel.
                 .any(|(_, values)| values[*part] > 0.001 * largest)
         };
         let shown: Vec<usize> = (0..self.names.len()).filter(present).collect();

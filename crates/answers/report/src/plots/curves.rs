@@ -21,6 +21,7 @@ pub(super) fn picture(
         .and_then(|()| draw(&page))
         .and_then(|()| page.present())
         .map_err(|error| PlotError::Drawing(what, error.to_string()))?;
+    // The drawing area borrows the text, and must go before the text is returned.
     drop(page);
     Ok(svg)
 }
@@ -48,6 +49,7 @@ const COLORS: [RGBColor; 6] = [
 /// Draws the curves from 0 on, with the labels of the axes.
 pub(super) fn panel(area: &Area<'_>, caption: &str, axes: [&str; 2], curves: &[Curve]) -> Drawn {
     let points = || curves.iter().flat_map(|curve| &curve.points);
+    // An axis needs a length above 0 even if all values are 0.
     let right = points().map(|point| point.0).fold(1e-6, f64::max);
     let top = points().map(|point| point.1).fold(1e-6, f64::max) * 1.15;
     // The names stand to the right of the frame, so that they cover no curve.
@@ -56,6 +58,7 @@ pub(super) fn panel(area: &Area<'_>, caption: &str, axes: [&str; 2], curves: &[C
         .map(|curve| curve.name.chars().count())
         .max()
         .unwrap_or(0) as u32;
+    // The names take at most half of the panel.
     let names = (54 + 7 * letters).min(area.dim_in_pixel().0 / 2);
     let mut chart = ChartBuilder::on(area)
         .caption(caption, ("sans-serif", 16))
@@ -99,6 +102,7 @@ fn legend(area: &Area<'_>, curves: &[Curve], margin: u32) -> Drawn {
     for (order, curve) in curves.iter().enumerate() {
         let y = 45 + row * order as i32;
         let style = COLORS[order % COLORS.len()].stroke_width(2);
+        // Curves beyond the number of colours repeat the colours with dashes.
         let long = [20, 7, 4, 2][(order / COLORS.len()).min(3)];
         for from in (0..20).step_by(long as usize + 3) {
             let ends = [(left + from, y), (left + (from + long).min(20), y)];

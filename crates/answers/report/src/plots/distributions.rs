@@ -79,6 +79,7 @@ fn draw(area: &Area<'_>, panel: &Distributions<'_>) -> Drawn {
 
 /// Returns the steps of a cumulative distribution: (ms, %).
 fn cumulative(values: &[f64]) -> Vec<(f64, f64)> {
+    // Every n-th value, so that a long run gives a small file.
     let stride = values.len().div_ceil(POINTS_MAX).max(1);
     let percent = |count: usize| 100.0 * count as f64 / values.len() as f64;
     let mut points = vec![(values.first().copied().unwrap_or(0.0), 0.0)];
@@ -87,6 +88,7 @@ fn cumulative(values: &[f64]) -> Vec<(f64, f64)> {
         points.push((ms, percent(index + 1)));
     }
     if let Some(&longest_ms) = values.last() {
+        // The last value may fall between two strides, and the curve must end at 100 %.
         points.push((longest_ms, 100.0));
     }
     points

@@ -93,6 +93,7 @@ impl Aggregate {
             }
             Aggregate::All => Value::Truth(truths(&items)?.into_iter().all(|truth| truth)),
             Aggregate::Any => Value::Truth(truths(&items)?.into_iter().any(|truth| truth)),
+            // The sign makes the search for the smallest a search for the largest.
             Aggregate::Min | Aggregate::Argmin => self.extreme(items, -1.0)?.unwrap_or_else(none),
             Aggregate::Max | Aggregate::Argmax => self.extreme(items, 1.0)?.unwrap_or_else(none),
             Aggregate::Sum => Value::Number(sum(items)?),

@@ -57,14 +57,18 @@ impl Estimate {
     /// the run if there is only one. `None` without an interval.
     pub fn half_width(&self) -> Option<f64> {
         let count = self.values.len() as f64;
+        // One value has no deviation. Its width is that of the run itself, or none.
         if self.values.len() < 2 {
             return self.within.filter(|width| width.is_finite());
         }
         let mean = self.mean();
         let squares: f64 = self.values.iter().map(|value| (value - mean).powi(2)).sum();
+        // The sample deviation: the mean was estimated from the same values.
         let deviation = (squares / (count - 1.0)).sqrt();
         let student = StudentsT::new(0.0, 1.0, count - 1.0).ok()?;
+        // Two-sided, so half of the rest lies on either side.
         Some(student.inverse_cdf(0.5 + self.confidence / 2.0) * deviation / count.sqrt())
+            // Equal infinite values have the deviation NaN, and no width.
             .filter(|width| width.is_finite())
     }
 
@@ -125,6 +129,7 @@ impl Estimate {
     }
 
     pub(super) fn add(&self, other: &Estimate) -> Estimate {
+        // The derivatives after each operand carry the widths over (propagation of errors).
         self.combine(other, |a, b| a + b, |_, _| (1.0, 1.0))
     }
 

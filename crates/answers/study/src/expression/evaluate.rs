@@ -79,6 +79,7 @@ impl Scope<'_> {
 
     pub(super) fn variable(&self, name: &str) -> Option<&Value> {
         self.bindings
+            // From the end, because the innermost variable of a name counts.
             .iter()
             .rev()
             .find(|(bound, _)| bound == name)
@@ -188,6 +189,7 @@ impl Evaluator<'_> {
                     return Ok(Value::Truth(first));
                 }
                 let second = self.truth(other, scope)?;
+                // If the first decides, the second was evaluated only for its mistakes.
                 return Ok(Value::Truth(if first == decided { first } else { second }));
             }
             Operator::Equal | Operator::Unequal => {

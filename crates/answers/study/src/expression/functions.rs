@@ -21,12 +21,14 @@ pub const FUNCTIONS: &[Function] = &[
         name: "abs",
         arguments: 1,
         summary: "the absolute value",
+        // The derivative is 1 or -1, and widths have no sign.
         call: |of| of[0].map(f64::abs, Some(1.0)),
     },
     Function {
         name: "round",
         arguments: 1,
         summary: "the nearest whole number",
+        // A rounded number has no derivative, so its width is lost.
         call: |of| of[0].map(f64::round, None),
     },
     Function {

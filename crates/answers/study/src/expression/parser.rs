@@ -301,6 +301,7 @@ impl Parser<'_> {
     /// Returns the end of the last token.
     fn before(&self) -> usize {
         self.at
+            // The parser may stand at the first token.
             .checked_sub(1)
             .map_or(0, |before| self.tokens[before].1.end)
     }

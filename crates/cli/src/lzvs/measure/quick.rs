@@ -93,6 +93,7 @@ impl Check {
             zones: [rates.clone(), rates],
         };
         let truth = Profile {
+            // The true ratio has no error of measurement; the interval only allows for rounding.
             ratio_interval: (true_ratio * 0.9999, true_ratio * 1.0001),
             zones,
             ..found.clone()

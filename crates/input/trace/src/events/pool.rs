@@ -109,6 +109,7 @@ impl Pool {
             ..Progress::default()
         };
         self.index
+            // A damaged length may reach beyond the range; such a request ends at the top.
             .insert(key(&row, number), row.start.saturating_add(row.sectors));
         self.waiting.push_back(Waiting {
             row,
@@ -132,6 +133,7 @@ impl Pool {
 
     pub(super) fn get(&self, number: u64) -> Option<&Waiting> {
         self.waiting
+            // A request older than the pool was released and is unknown.
             .get(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
@@ -169,6 +171,8 @@ impl Pool {
         }
         let end = event.start.saturating_add(event.sectors);
         let below = (event.device, event.operation, 0, 0)..(event.device, event.operation, end, 0);
+        // From the highest start down, because the requests nearest to the event's end are likely
+        // to overlap the event.
         let near = self.index.range(below).rev().take(NEIGHBOURS_MAX);
         let mut found: Vec<(u64, u64, u64)> = near
             .filter(|&(&(_, _, _, number), &last)| {
@@ -176,6 +180,8 @@ impl Pool {
             })
             .map(|(&(_, _, start, number), &last)| (start.max(event.start), number, last.min(end)))
             .collect();
+        // By start, and of equal starts the youngest first, so that the result does not depend on
+        // the index.
         found.sort_unstable_by_key(|&(start, number, _)| (start, std::cmp::Reverse(number)));
         let mut passed = event.start;
         found.retain(|&(start, _, last)| {

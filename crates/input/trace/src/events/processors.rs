@@ -37,6 +37,7 @@ impl Processors {
             *last = sequence;
             if gap > 0 {
                 let lost = self.lost.entry(processor).or_default();
+                // A damaged sequence number may give any gap; the sum stays at the top.
                 *lost = lost.saturating_add(gap);
             }
         } else if let Some(lost) = self.lost.get_mut(&processor) {
@@ -97,6 +98,7 @@ fn listed(numbers: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &number in numbers {
         match runs.last_mut() {
+            // The last number of the range has no follower.
             Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
             _ => runs.push((number, number)),
         }

@@ -118,6 +118,7 @@ impl Parser for Loads {
 impl Loads {
     /// Converts `row` to the clock of the first load.
     fn placed(&mut self, row: Row) -> Row {
+        // The first row of a load that begins before the latest time shows a clock that began anew.
         if std::mem::take(&mut self.fresh) && row.arrival.saturating_add(self.offset) < self.latest
         {
             self.offset = self.latest;
@@ -182,6 +183,7 @@ fn replayed(fields: &mut Fields<'_>, arrival: u64) -> Parsed<(Option<u64>, Optio
     if duration == 0 {
         return Ok((None, None));
     }
+    // Damaged delays may exceed the range; the time then stays at the top.
     let issued = arrival.saturating_add(delay);
     Ok((Some(issued), Some(issued.saturating_add(duration))))
 }

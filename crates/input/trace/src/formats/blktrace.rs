@@ -34,6 +34,8 @@ pub(super) const FORMAT: Format = Format {
 };
 
 /// Size of a record in bytes, without its payload.
+// `struct blk_io_trace` of include/uapi/linux/blktrace_api.h: 48 bytes. Version 8 widens the action
+// to 64 bits.
 const RECORD_V7_BYTES: usize = 48;
 const RECORD_V8_BYTES: usize = 64;
 /// Buffer size for the file of each further processor.
@@ -104,12 +106,14 @@ impl Layout {
 
     /// Returns the number of bytes behind the record.
     fn payload_bytes(self, record: &[u8]) -> usize {
+        // `pdu_len`, the last field of either version.
         self.u16(record, if self.wide { 50 } else { 46 }).into()
     }
 
     /// Returns device, processor and sequence number of a whole record. Returns `None` for a
     /// notice, which the kernel does not number (`trace_note`).
     fn source(self, record: &[u8]) -> Option<(u32, u32, u64)> {
+        // `BLK_TC_NOTIFY`, shifted by `BLK_TC_SHIFT`.
         const NOTIFY: u32 = 0x400 << 16;
         let (action, device, processor) = if self.wide {
             (self.u64(record, 32) as u32, 40, 44)
@@ -141,6 +145,7 @@ impl Layout {
                 self.u32(record, 36),
             )
         };
+        // Lengths are in bytes; a request with a part of a sector takes the whole sector.
         let sectors = u64::from(self.u32(record, 24)).div_ceil(SECTOR_BYTES);
         Some(Event {
             action: action_of(action)?,
@@ -170,6 +175,7 @@ fn action_of(action: u64) -> Option<Action> {
 
 /// Returns the operation for an event's categories.
 fn operation_of(categories: u64, sectors: u64) -> Option<Operation> {
+    // `BLK_TC_WRITE` and the other categories of blktrace_api.h.
     const WRITE: u64 = 0x2;
     const FLUSH: u64 = 0x4;
     const PASS_THROUGH: u64 = 0x200;
@@ -327,6 +333,7 @@ impl BlkTrace {
     fn catch_up(&mut self, input: &mut Input<'_>) -> Result<(), Fault> {
         while let Some(&file) = self.behind.last() {
             let event = match file
+                // File 0 is the first input, the siblings follow from 1.
                 .checked_sub(1)
                 .and_then(|sibling| self.siblings.get_mut(sibling))
             {

@@ -21,6 +21,7 @@ struct DiskSim;
 fn detect(head: &Head<'_>) -> Confidence {
     let fractional = head
         .lines()
+        // A few lines decide; times in whole milliseconds for all of them are unlikely.
         .take(32)
         .any(|line| Fields::new(line).word().contains(&b'.'));
     let sure = if fractional {

@@ -107,6 +107,8 @@ impl LineParser for Replay {
         let row = parse(line)?;
         let arrival = self.next_arrival;
         let completed = arrival.saturating_add(row.service.as_nanos());
+        // The disk was asked one request at a time: the next one follows the completion and a think
+        // time.
         self.next_arrival = completed.saturating_add(row.think.as_nanos());
         Ok(Some(Row {
             issued: Some(arrival),

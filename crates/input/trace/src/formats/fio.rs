@@ -93,6 +93,7 @@ impl IoLog {
         if let Some(&number) = self.files.get(name) {
             return Ok(number);
         }
+        // Cannot fail: there are at most `FILES_MAX` files.
         let number = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
         if self.files.len() == FILES_MAX {
             return Err(before.mismatch("one of the first 65536 files"));
@@ -109,6 +110,7 @@ impl IoLog {
                 let before = fields.clone();
                 let time = fields.integer("a time in whole units")?;
                 fields.separator_of_spaces()?;
+                // A time in the unit of the log may exceed 64 bits of nanoseconds.
                 time.checked_mul(unit_ns)
                     .ok_or_else(|| before.mismatch("a time within 584 years"))
             }

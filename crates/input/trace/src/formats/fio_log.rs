@@ -227,6 +227,7 @@ impl LineParser for FioLog {
         } else {
             now.saturating_sub(value)
         };
+        // The sum of a damaged row may exceed the range.
         let later = arrival.saturating_add(value);
         let (issued, completed) = match self.value {
             Value::Total => (None, Some(later)),

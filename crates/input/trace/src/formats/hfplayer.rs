@@ -125,6 +125,7 @@ impl LineParser for HfPlayer {
             }
         }
         fields.end()?;
+        // A sum beyond 584 years stays at the largest time.
         row.completed = latency.map(|latency| row.arrival.saturating_add(latency));
         Ok(Some(row))
     }

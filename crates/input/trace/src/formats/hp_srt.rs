@@ -136,6 +136,7 @@ impl Parser for HpSrt {
             let length = match begin.len() {
                 0 => return Ok(false),
                 BEGIN_BYTES => record_bytes(begin, place)?,
+                // Fewer bytes than a record begins with: `bytes` then reports the cut record.
                 _ => BEGIN_BYTES,
             };
             let Some(record) = input.bytes(length, "record")? else {
@@ -190,6 +191,7 @@ impl HpSrt {
         };
         let block = u64::from(word(record, 7));
         let extent = block
+            // Blocks have the header's sector size, and a product beyond 2^64 bytes is damage.
             .checked_mul(*sector_bytes)
             .and_then(|at| sectors_of_bytes(at, word(record, 6).into()));
         let (start, sectors) = extent.ok_or_else(|| {

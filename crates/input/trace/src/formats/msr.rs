@@ -53,6 +53,7 @@ impl LineParser for Msr {
         let response = ticks(&mut fields, "a response time in 100 ns")?;
         fields.end()?;
         let (start, sectors) = byte_range(&fields, offset, size)?;
+        // A response of 0 is unknown, not instantaneous.
         let completed = (response > 0).then(|| arrival.saturating_add(response));
         Ok(Some(Row {
             device,
@@ -65,6 +66,7 @@ impl LineParser for Msr {
     fn usual(&mut self, text: &[u8], place: u64, rows: &mut Vec<Row>) -> Option<usize> {
         let text = text.first_chunk::<USUAL_LINE_BYTES>()?;
         let mut at = 0;
+        // The usual form gives up here, and the slow way reports the error.
         let arrival = number(text, &mut at)?.checked_mul(TICK_NS)?;
         // Most lines have the host and the disk of the line before.
         if text[at..].starts_with(&self.middle) && !self.middle.is_empty() {

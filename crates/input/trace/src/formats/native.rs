@@ -140,6 +140,7 @@ impl Parser for Native {
 
 /// Opens the table. A table is read from its end, so an input without seeks is copied first.
 fn open_table(input: &mut Input<'_>) -> Result<TableReader, Fault> {
+    // A pipe has a path too, but no seeks.
     let seekable = |path: &&Path| path.is_file();
     if let Some(path) = input.plain_path().filter(seekable) {
         return TableReader::open(path, &schema()).map_err(Fault::Table);

@@ -54,6 +54,7 @@ impl Access {
         };
         Access {
             seconds: number(0, 4) as u32,
+            // The record is packed: the object begins at byte 4.
             object: number(4, 8),
             size: number(12, 4) as u32,
             next: number(16, 8).cast_signed(),

@@ -42,6 +42,7 @@ impl LineParser for Spc1 {
             fields.byte(b',')?;
         }
         let offset = block
+            // Blocks have 512 bytes in SPC-1, so a block number beyond 2^55 exceeds the bytes.
             .checked_mul(SECTOR_BYTES)
             .ok_or_else(|| fields.mismatch("a block below 2^55"))?;
         let (start, sectors) = byte_range(&fields, offset, size)?;

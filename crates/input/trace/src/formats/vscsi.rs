@@ -201,6 +201,7 @@ impl Vscsi {
         let Some(operation) = operation_of(fields.command) else {
             return Ok(None);
         };
+        // The time is in microseconds since 1970, and a product beyond the range is damage.
         let Some(arrival) = fields.time_us.checked_mul(MICROSECOND_NS) else {
             return damaged(
                 format!("a time of {} us", fields.time_us),
@@ -214,6 +215,7 @@ impl Vscsi {
                 u64::from(fields.length).div_ceil(SECTOR_BYTES),
             ),
         };
+        // A damaged response stays at the top instead of refusing the row.
         let response = fields.response_us.saturating_mul(MICROSECOND_NS);
         let completed = (response > 0).then(|| arrival.saturating_add(response));
         Ok(Some(Row {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Default level of zstd.
 #[cfg(feature = "compression")]
+// 3 is the default of the `zstd` program; 6 below is that of `xz`.
 const ZSTD_LEVEL: i32 = 3;
 /// Default level of xz.
 #[cfg(feature = "compression")]
@@ -44,6 +45,7 @@ impl TextFile {
         Ok(TextFile {
             path: path.to_owned(),
             packer,
+            // A usual line fits, so the buffer does not grow.
             line: Vec::with_capacity(128),
         })
     }

@@ -89,6 +89,7 @@ impl Rows {
         else {
             return;
         };
+        // The thread ends when its channels are closed; the join would wait for ever otherwise.
         drop((batches, spent));
         match thread.join() {
             Ok(both) => self.here = Some(Box::new(both)),

@@ -118,6 +118,7 @@ impl Collector {
         };
         let (rest, mut last) = match self.first_arrival {
             Some(_) => (records, self.last_arrival),
+            // The first request of all has no time since another.
             None => (&records[1..], first.arrival),
         };
         self.first_arrival.get_or_insert(first.arrival);
@@ -146,6 +147,7 @@ impl Collector {
     fn add_addresses(&mut self, records: &[Record]) {
         let (mut first, mut end) = (self.first_sector, self.end_sector);
         for record in records {
+            // A flush has no addresses.
             if record.operation != Operation::Flush {
                 first = first.min(record.extent.start.0);
                 end = end.max(record.extent.end().0);
@@ -206,6 +208,7 @@ impl Collector {
                 self.services.add(completed.since(issued).as_nanos());
             }
             if self.in_flight.len() == IN_FLIGHT_MAX {
+                // The earliest goes, because it would leave next.
                 self.in_flight.pop();
             }
             self.in_flight.push(Reverse(completed));
@@ -214,6 +217,7 @@ impl Collector {
     }
 
     fn addresses(&mut self) -> Addresses {
+        // Without addresses, the first sector is still `u64::MAX`.
         let first_sector = self.first_sector.min(self.end_sector);
         let transfers = Operation::ALL
             .iter()

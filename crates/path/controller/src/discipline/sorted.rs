@@ -13,6 +13,8 @@ impl Sorted {
     }
 
     pub(super) fn insert(&mut self, slot: u32, start: Lbn) {
+        // `<=` puts the I/O behind all I/Os with the same start. Equal addresses thus go in order
+        // of arrival.
         let at = self.0.partition_point(|&(other, _)| other <= start.0);
         self.0.insert(at, (start.0, slot));
     }

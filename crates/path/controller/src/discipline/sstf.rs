@@ -32,6 +32,8 @@ impl ControllerDiscipline for Sstf {
             .into_iter()
             .flatten()
             .filter_map(distance)
+            // Of two equal distances the smaller index wins: the I/O below the position. The choice
+            // does not matter for the arm, but must be the same in every run.
             .min()?;
         Some(self.0.remove(nearest.1))
     }

@@ -101,6 +101,8 @@ impl Unverified {
         {
             match without(extent, gone) {
                 [Some(front), behind] => {
+                    // Each age belongs to one extent. The front part keeps the age, so the rear
+                    // part needs a new one.
                     self.put(front, age);
                     behind.into_iter().for_each(|behind| self.add(behind));
                 }

@@ -23,6 +23,8 @@ impl Track {
     /// True if the track is read sequentially, that is, in at least half of the reads. The document
     /// compares two neighbouring reads and leaves open which reads.
     pub fn is_sequential(&self) -> bool {
+        // `hits` leaves out the first read, so `2 in_order > hits` means at least half of all
+        // reads.
         2 * self.in_order > self.hits
     }
 }
@@ -70,6 +72,8 @@ impl Buffer {
                     extent,
                     hits: 0,
                     in_order: 0,
+                    // No read ends there, so the first read of a track continues nothing on the
+                    // track.
                     last: u64::MAX,
                     in_window: false,
                     tick,
@@ -78,6 +82,7 @@ impl Buffer {
             ),
         };
         *found &= !came;
+        // Room is made before the new track enters, so the new track is never the one to go.
         let gone = (came && self.tracks.len() >= self.most)
             .then(|| self.oldest())
             .flatten();
@@ -131,6 +136,8 @@ impl Buffer {
     /// to go.
     pub fn enter_window(&mut self) -> Option<Track> {
         let room = self.most - self.tracks.len();
+        // Free places at the end of the buffer go before the oldest tracks, so the window holds
+        // fewer tracks.
         let near = self.order.values().take(self.window.saturating_sub(room));
         let first = *near
             .into_iter()
@@ -151,6 +158,8 @@ impl Buffer {
 
     /// Removes tracks whose data are overwritten.
     pub fn overwritten(&mut self, extent: Extent) {
+        // Tracks do not overlap and lie in order of address, so the search ends at the first track
+        // before the extent.
         let before = self.tracks.range(..extent.end().0).rev();
         let over: Vec<u64> = before
             .take_while(|(_, track)| track.extent.end() > extent.start)

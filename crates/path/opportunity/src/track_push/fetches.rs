@@ -47,6 +47,7 @@ impl Fetches {
     }
 
     pub fn offered(&mut self, track: Extent) {
+        // An offer of the same track again begins a new fetch.
         self.forget(track);
         if self.offered.len() >= self.most {
             self.offered.pop_front();

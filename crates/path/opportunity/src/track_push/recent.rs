@@ -68,3 +68,4 @@ impl Recent {
         }
     }
 }
+// Seconds without requests have no entry. Their absence counts as no reads.

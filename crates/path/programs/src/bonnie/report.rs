@@ -10,6 +10,7 @@ const HEAD: &str = "              -------Sequential Output-------- ---Sequential
 
 pub(super) fn of(plan: &Plan, outcomes: &[Outcome]) -> Report {
     let mut text = HEAD.to_owned();
+    // Bonnie's megabyte has 2^20 bytes, its kilobyte below 2^10.
     let _ = write!(text, "         {:>4}", plan.size >> 20);
     for phase in Phase::ALL {
         let outcome = outcomes.iter().find(|outcome| outcome.phase == phase);

@@ -5,6 +5,7 @@ use crate::program::Report;
 use fullstroke_units::Time;
 use std::fmt::Write as _;
 
+// The columns of IOzone's own report, in its order.
 const HEAD: &str = "                                                     random   random     bkwd  record   stride\n      kB  reclen    write  rewrite     read   reread     read    write     read rewrite     read\n";
 
 /// Returns the report from the begin and end of each kind, by process.

@@ -143,10 +143,12 @@ impl Instance {
         let mut paths: Vec<String> = tops
             .chain(places.map(|place| format!("{}{}", self.site.top, place.path)))
             .collect();
+        // A location with `/` at the end and one without are the same directory.
         paths
             .iter_mut()
             .for_each(|path| path.truncate(path.trim_end_matches('/').len()));
         paths.retain(|path| !path.is_empty());
+        // Sorted, so that a directory is made before the directories in it.
         paths.sort();
         paths.dedup();
         paths

@@ -65,6 +65,7 @@ pub(super) fn of(runs: &[Settings], notes: &[String], instances: &[Instance]) ->
 fn seconds(from: Option<Time>, to: Option<Time>, outcome: &Outcome) -> f64 {
     let from = from.unwrap_or(outcome.now);
     to.unwrap_or(outcome.now)
+        // A phase that has not ended has no duration yet.
         .saturating_since(from)
         .as_secs_f64()
 }
@@ -95,6 +96,8 @@ fn figures(outcomes: &[&Outcome]) -> Vec<(&'static str, f64)> {
             .filter(|&(_, over)| over > 0.0)
             .map(|(amount, over)| amount / over)
             .collect();
+        // The figure is left out if one run lacks it. A mean over fewer runs would be of other
+        // work.
         if !rates.is_empty() && rates.len() == outcomes.len() {
             figures.push((name, rates.iter().sum::<f64>() / rates.len() as f64));
         }
@@ -128,6 +131,7 @@ fn figures(outcomes: &[&Outcome]) -> Vec<(&'static str, f64)> {
         .iter()
         .map(|o| f64::from(o.transactions) / mixed(o))
         .sum();
+    // A run without mixed transactions divides by 0.
     if total.is_finite() && total > 0.0 {
         figures.push(("transactions_per_s_total", total));
     }

@@ -39,6 +39,7 @@ fn end_of_string(bytes: &[u8], at: usize) -> Option<usize> {
 
 /// True if the `<` at `at` begins a path: `3<` and `AT_FDCWD<` do, `1<<12` does not.
 fn names_descriptor(bytes: &[u8], at: usize) -> bool {
+    // A `<` at the beginning has no descriptor before it.
     let before = at.checked_sub(1).map(|before| bytes[before]);
     matches!(before, Some(b'0'..=b'9' | b'D')) && bytes.get(at + 1) != Some(&b'<')
 }

@@ -111,6 +111,7 @@ impl Recorder {
         } else {
             self.base(at, directory)?
         };
+        // Paths outside `under` cost only their recorded time.
         match joined(&base, &text).filter(|path| self.inside(path)) {
             Some(path) => Ok(self.files.path(&path)),
             None => {
@@ -127,6 +128,8 @@ impl Recorder {
         from: (Option<usize>, usize),
         to: (Option<usize>, usize),
     ) -> Result<(PathId, PathId), Option<Outcome>> {
+        // Both paths are read before an error of the first one returns, so that the second path
+        // gets its number in any case.
         let (from, to) = (self.path(at, from.0, from.1), self.path(at, to.0, to.1));
         Ok((from?, to?))
     }
@@ -219,10 +222,13 @@ impl Recorder {
             self.files.is_directory(file);
         }
         let touches: &[Touch] = match (made, how.truncate) {
+            // A created name orders later calls by this name; a truncation orders writes of the
+            // file.
             (true, _) => &[Touch::Changes(path), Touch::Writes(file)],
             (false, true) => &[Touch::Uses(path), Touch::Writes(file)],
             (false, false) => &[Touch::Uses(path)],
         };
+        // Before `enter`, because `enter` may close the old file of this number.
         let open = self.open(at.process, file, how);
         let (played, how) = (
             self.files.played(path),
@@ -294,6 +300,7 @@ impl Recorder {
         let from = self.transferred(at, open, offset, done);
         let file = self.file(open);
         if done > 0 {
+            // A read proves that the file had at least this length.
             self.files.reaches(file, from.saturating_add(done));
         }
         if !self.at_hand(at.process, at.begin, open) {
@@ -309,6 +316,8 @@ impl Recorder {
         let bytes = if vector {
             done
         } else {
+            // A call that returned more than it asked for is a misread line; the returned length
+            // then counts.
             asked.unwrap_or(done).max(done).min(ONCE_MAX)
         };
         let step = Step::Read {
@@ -333,6 +342,7 @@ impl Recorder {
         if !self.at_hand(at.process, at.begin, open) {
             return Outcome::Skipped;
         }
+        // O_APPEND ignores the position: the end of the file decides.
         let (step, end) = if self.opens[open as usize].how.append {
             (
                 Step::Append { fd, bytes: done },
@@ -349,6 +359,7 @@ impl Recorder {
             )
         };
         self.files.written(file, end);
+        // After an append the position is the new end (write(2)).
         if self.opens[open as usize].how.append {
             self.opens[open as usize].position = end;
         }
@@ -377,6 +388,7 @@ impl Recorder {
                 self.play(at.process, at.begin, step, false, &[Touch::Reads(file)]);
             }
         }
+        // A copy of no bytes would be a write of length 0.
         if let Some(open) = target.filter(|_| done > 0) {
             self.written(at, open, Some(to.1), done);
         }
@@ -389,6 +401,7 @@ impl Recorder {
             return Some(Outcome::Noted);
         };
         self.opens[open as usize].position = to;
+        // SEEK_END returns the length plus the offset, so the length is known.
         if at.arguments.get(2) == "SEEK_END" {
             let beyond = at.arguments.number(1).unwrap_or(0);
             let length = i64::try_from(to).ok().and_then(|to| to.checked_sub(beyond));
@@ -473,6 +486,7 @@ impl Recorder {
             return Some(Outcome::Noted);
         };
         self.counts.allocated += 1;
+        // An allocation within the length changes no length, and the player has no preallocation.
         if end <= self.files.length(self.file(open)) {
             return Some(Outcome::Noted);
         }
@@ -495,6 +509,7 @@ impl Recorder {
                 self.files.made(path, true);
                 Some(self.play(at.process, at.begin, step, false, &[Touch::Changes(path)]))
             }
+            // A directory that could not be made because it exists was there before the recording.
             End::Taken => {
                 let file = self.files.there(path);
                 self.files.is_directory(file);
@@ -571,6 +586,7 @@ impl Recorder {
             false,
             &[Touch::Uses(from), Touch::Changes(to)],
         );
+        // The outcome is "skipped", so that the notes count hard links.
         None
     }
 
@@ -593,6 +609,7 @@ impl Recorder {
         match at.end {
             End::Good(_) => {
                 let file = self.files.there(path);
+                // The argument of `exec` has no `struct stat`.
                 if !executes {
                     self.learn(file, at.arguments);
                 }
@@ -669,6 +686,7 @@ impl Recorder {
         };
         let file = self.file(open);
         self.files.is_directory(file);
+        // The second call finds the end of the directory.
         let again = std::mem::replace(&mut self.opens[open as usize].position, 1) > 0;
         let path = self.files.name(file).filter(|_| !again);
         Some(path.map_or(Outcome::Noted, |path| {
@@ -766,6 +784,7 @@ impl Recorder {
             let (_, digits) = at.arguments.0.split_once("si_pid=")?;
             number(digits.split([',', '}']).next()?)
         };
+        // `waitid` returns 0 and names the child in `si_pid`.
         let pid = value.filter(|&pid| pid > 0).or_else(told)?;
         self.waited_for(at.process, u32::try_from(pid).ok()?)
             .then_some(Outcome::Waited)

@@ -65,6 +65,7 @@ pub(super) fn joined(base: &str, path: &str) -> Option<String> {
     for part in base.split('/').chain(path.split('/')) {
         match part {
             "" | "." => {}
+            // `..` of the root is the root.
             ".." => _ = parts.pop(),
             part => parts.push(part),
         }
@@ -88,6 +89,7 @@ impl Files {
             children: Vec::new(),
             state: State::Unknown,
         });
+        // The root exists, and is a directory.
         files.insert(ROOT, None, true);
         files
     }
@@ -197,6 +199,7 @@ impl Files {
         if parent == ROOT {
             return Some(path);
         }
+        // The directory was renamed during the recording, so the file had another path before.
         let origin = self.files[directory as usize].origin?;
         if origin == parent {
             return Some(path);
@@ -213,6 +216,8 @@ impl Files {
             return file;
         }
         self.needs_parents(path);
+        // A name that is gone was made again by a call that the recording lacks. Such a file did
+        // not exist before.
         let gone = self.names[path as usize].state == State::Gone;
         let origin = if gone { None } else { self.origin(path) };
         self.insert(path, origin, false)
@@ -221,6 +226,7 @@ impl Files {
     /// Records a failed call on the path (ENOENT).
     pub fn missing(&mut self, path: PathId) {
         let state = &mut self.names[path as usize].state;
+        // A known state stays: a failed call on a known file has another reason, such as a race.
         if *state == State::Unknown {
             *state = State::Gone;
         }
@@ -285,6 +291,7 @@ impl Files {
         let file = self.there(from);
         self.needs_parents(to);
         let replaced = match self.names[to as usize].state {
+            // rename(2) of two names of one file does nothing.
             State::There(other) if other == file => return Vec::new(),
             State::There(other) => self.drop_name(other, to),
             State::Unknown | State::Gone => None,
@@ -312,6 +319,7 @@ impl Files {
     fn moved(&mut self, from: PathId, to: PathId) {
         let mut directories = vec![(from, self.text(to).to_owned())];
         while let Some((from, to)) = directories.pop() {
+            // A clone of the list, because new names are entered during the walk.
             for path in self.names[from as usize].children.clone() {
                 let text = self.text(path);
                 let name = text.rsplit_once('/').map_or(text, |(_, name)| name);
@@ -357,6 +365,8 @@ impl Files {
             file.initial,
             file.length
         );
+        // Data beyond the known length were there before, unless the recording itself has set the
+        // length.
         if bytes > file.length && !file.fresh {
             (file.initial, file.perhaps_new) = (bytes, false);
         }
@@ -376,6 +386,7 @@ impl Files {
     /// Returns the files from before the recording.
     pub fn laid(&self) -> Vec<Laid> {
         let mut parents = vec![false; self.names.len()];
+        // A path with paths below is a directory, even if no call has shown that.
         self.names
             .iter()
             .for_each(|name| parents[name.parent as usize] = true);

@@ -139,6 +139,7 @@ fn nanoseconds(digits: &str) -> Option<u64> {
     if !(1..=9).contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
+    // `.1` means 100 ms: missing digits are zeroes at the end.
     let unit = 10u64.pow(9 - digits.len() as u32);
     Some(digits.parse::<u64>().ok()? * unit)
 }
@@ -164,6 +165,7 @@ fn event(text: &str) -> Result<Event<'_>, Reason> {
         let (name, rest) = rest
             .split_once(" resumed>")
             .ok_or_else(|| reason!("found `{}`; expected `<... NAME resumed>`", excerpt(text)))?;
+        // The call goes on yet another time, with a later `resumed`.
         if rest.trim_end().ends_with("...>") {
             return Ok(Event::Nothing);
         }
@@ -185,6 +187,7 @@ fn event(text: &str) -> Result<Event<'_>, Reason> {
             return Ok(Event::Unfinished { name, arguments });
         }
     }
+    // A thread called exec and took over the pid of the leader. The line tells nothing of the call.
     if rest.ends_with(" ...>") && rest.contains("<pid changed to ") {
         return Ok(Event::Nothing);
     }
@@ -234,6 +237,7 @@ pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<Ended<'t>, Reaso
         .split([' ', '('])
         .next()
         .filter(|word| word.starts_with('E'));
+    // A call without a result (`?`) has not ended and has no duration.
     if took.is_none() && value.is_some() {
         return Err(reason!(
             "found no duration at the end of `{name}(...) = {}`; expected `<0.000123>`: record with \

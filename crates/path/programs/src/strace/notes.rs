@@ -78,6 +78,7 @@ fn skipped(counts: &Counts) -> Option<String> {
         .iter()
         .map(|(name, &count)| (count, name.as_str()))
         .collect();
+    // Equal counts are in the order of names, so that the notes are the same in each run.
     names.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
     let rest: u64 = names.iter().skip(NAMES_MAX).map(|(count, _)| count).sum();
     let mut list: Vec<String> = names

@@ -60,6 +60,8 @@ impl Player {
     fn heed(&mut self, lane: usize, answer: &Answer) -> Result<(), SourceError> {
         let one = &mut self.lanes[lane];
         if std::mem::take(&mut one.closes) {
+            // The answer belongs to the close of a file that the recording did not open. It is no
+            // record.
             return Ok(());
         }
         assert!(
@@ -87,6 +89,7 @@ impl Player {
             }
             (Ok(_), true) => {
                 self.succeeded += 1;
+                // The recorded program does not know of this file, so nobody else will close it.
                 one.closes = matches!(record.step, Step::Open { .. });
             }
             (Ok(_), false) => opened_or_closed(&mut one.open, record.step),
@@ -109,6 +112,7 @@ impl Player {
 
     /// Returns the own time before a record, once.
     fn own(&mut self, lane: usize, record: &Record) -> Option<Duration> {
+        // The own time passes once, even if the record behind it must wait and is asked for again.
         if std::mem::replace(&mut self.lanes[lane].computed, true) || record.own == 0 {
             return None;
         }
@@ -183,6 +187,7 @@ impl Program for Player {
         let lane = turn.process as usize;
         self.now = self.now.max(turn.now);
         if let Some(answer) = turn.answer
+            // An answer is taken before the next move, because it decides about the close.
             && let Err(message) = self.heed(lane, answer)
         {
             return Next::Fail(message);
@@ -199,6 +204,7 @@ impl Program for Player {
         }
         while let Some(record) = recording.lanes[lane].records.get(self.lanes[lane].at) {
             if let Some(own) = self.own(lane, record) {
+                // A computation lets the caller ask the waiting lanes again, so they count as told.
                 self.lanes[lane].told = self.lanes[lane].at;
                 return Next::Compute(own);
             }

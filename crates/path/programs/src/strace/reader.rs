@@ -31,6 +31,7 @@ pub(super) fn read(text: &str, options: Options) -> Result<Recording, ProgramErr
     };
     let mut broken: Option<String> = None;
     for (index, raw) in text.lines().enumerate() {
+        // A recording with more lines than 2^32 keeps the last number.
         let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
         reader.recorder.line = number;
         let Some(whole) = mended(raw, &mut broken) else {
@@ -116,6 +117,7 @@ impl Reader {
     fn process(&mut self, pid: Option<u32>, at: u64) -> ProcessId {
         let recorder = &mut self.recorder;
         let Some(pid) = pid else {
+            // The only living process comes first: strace drops the pid when one process is left.
             let found = recorder.alone().or(recorder.unnamed);
             return found.unwrap_or_else(|| recorder.born(None, None, at));
         };
@@ -144,6 +146,7 @@ impl Reader {
                 pending.name
             );
             self.recorder.settled(process);
+            // A later line may continue with another call, so the begun call is given up.
             return Err(reason);
         }
         let (begin, whole) = (pending.begin, format!("{}{rest}", pending.arguments));
@@ -163,6 +166,7 @@ impl Reader {
         } else {
             self.recorder.carry_out(process, begin, call)
         };
+        // Settled before the counts, because the next line may begin another call of the process.
         self.recorder.settled(process);
         let interrupted = call
             .error
@@ -175,11 +179,13 @@ impl Reader {
                 .entry(skipped_name(call, interrupted))
                 .or_default() += 1;
         }
+        // Only calls that the model repeats are compared with the model's times.
         if outcome == Outcome::Played {
             recorder.calls += 1;
             recorder.calls_took = recorder.calls_took.saturating_add(call.took);
         }
         let one = &mut recorder.processes[process];
+        // A call may end after the next line's time if its process was stopped in between.
         one.last_end = begin.at.saturating_add(call.took).max(one.last_end);
         if matches!(outcome, Outcome::Noted | Outcome::Skipped) {
             one.own = one.own.saturating_add(call.took);

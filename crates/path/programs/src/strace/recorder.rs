@@ -130,6 +130,7 @@ impl Recorder {
         let text = joined("", directory).unwrap_or_default();
         let directory = files.path(&text);
         let file = files.there(directory);
+        // Without pids in the lines, only one living process can be meant.
         files.is_directory(file);
         Recorder {
             under: joined("", under).unwrap_or_default(),
@@ -174,6 +175,7 @@ impl Recorder {
     /// Records the beginning of a call. Its end follows later.
     pub fn pends(&mut self, process: ProcessId, name: &str, arguments: &str, begin: Begin) {
         self.settled(process);
+        // The own time of the parent before the fork must pass before the child begins.
         if forks(name) {
             self.flush(process);
             self.forking.insert((begin.line, process));
@@ -211,6 +213,8 @@ impl Recorder {
             None => (
                 self.new_lane(None),
                 self.new_table(self.tables[0].clone()),
+                // A process without a known parent counts its own time from the beginning of the
+                // recording.
                 self.first_at.unwrap_or(at),
             ),
         };
@@ -249,6 +253,8 @@ impl Recorder {
         let shares = pending.is_some_and(|pending| has(&pending.arguments, "CLONE_FILES"));
         let since = pending.map_or(self.last_at, |pending| pending.begin.at);
         let lane = match self.processes[parent].free.pop() {
+            // A lane per child would need a process of the model per compiler call of a build.
+            // Children that follow each other share a lane.
             Some(lane) => {
                 self.append(
                     lane,
@@ -265,10 +271,12 @@ impl Recorder {
         };
         let table = self.processes[parent].table;
         if shares {
+            // With CLONE_FILES the child has the parent's descriptors, not a copy of them.
             self.tables[table].users += 1;
             return (lane, table, since);
         }
         let copy = self.tables[table].clone();
+        // A descriptor of the copy keeps the open file open, as after fork(2).
         copy.entries
             .values()
             .for_each(|entry| self.opens[entry.open as usize].entries += 1);
@@ -310,6 +318,7 @@ impl Recorder {
     pub fn begin(&mut self, process: ProcessId, at: u64) {
         let process = &mut self.processes[process];
         process.own = process
+            // Times of a damaged recording may go back; the own time is then 0.
             .own
             .saturating_add(at.saturating_sub(process.last_end));
         process.last_end = process.last_end.max(at);
@@ -325,6 +334,8 @@ impl Recorder {
             || lane.after.is_some()
             || one.born_line < begin.line
             || child == parent
+        // A child that was seen before its parent's fork ended is linked once. A lane that already
+        // waits, or that is older than the fork, belongs to another parent.
         {
             return;
         }
@@ -351,6 +362,7 @@ impl Recorder {
         };
         let lane = self.processes[child].lane;
         self.after(process, self.place(lane));
+        // Lanes freed by the child's own children become free for the parent's next children.
         let free = std::mem::take(&mut self.processes[child].free);
         self.processes[process].free.extend(free);
         self.processes[process].free.push(lane);
@@ -368,6 +380,7 @@ impl Recorder {
     fn after(&mut self, process: ProcessId, place: Place) {
         let lane = self.processes[process].lane;
         let known = self.known[lane as usize].entry(place.lane).or_default();
+        // A wait for a place that an earlier wait guarantees would only cost a record.
         if lane == place.lane || *known >= place.records {
             return self.flush(process);
         }
@@ -405,10 +418,12 @@ impl Recorder {
         touches: &[Touch],
     ) -> Outcome {
         let lane = self.processes[process].lane;
+        // Waits come before the call, because they were over when the call began in the recording.
         for place in self.order.before(&self.files, touches, lane, begin.line) {
             self.after(process, place);
         }
         self.push(process, step, fails);
+        // Noted after the record was appended: later calls wait until this call has ended.
         let place = self.place(lane);
         self.order.note(&self.files, touches, place, self.line);
         Outcome::Played
@@ -418,6 +433,7 @@ impl Recorder {
     pub fn inside(&self, text: &str) -> bool {
         let first = text.split('/').next().unwrap_or_default();
         let under = &self.under;
+        // These are no files of a disk.
         !matches!(first, "proc" | "sys" | "dev")
             && text
                 .strip_prefix(under.as_str())
@@ -447,6 +463,8 @@ impl Recorder {
 
     /// Makes `number` refer to an open file.
     pub fn enter(&mut self, process: ProcessId, number: i32, open: u32, closes_on_exec: bool) {
+        // Before the close: `number` may be the last descriptor of the same open file (dup2 onto
+        // itself by another number).
         self.opens[open as usize].entries += 1;
         self.close(process, number);
         self.table(process).entries.insert(
@@ -492,6 +510,8 @@ impl Recorder {
         if one.lanes.contains(&lane) {
             return true;
         }
+        // The file exists already. A second `O_TRUNC` would destroy the data, and `O_EXCL` would
+        // fail.
         let how = How {
             create: false,
             exclusive: false,
@@ -524,6 +544,7 @@ impl Recorder {
             .entries
             .values()
             .any(|entry| entry.open == open);
+        // Another descriptor of the table still uses the file in this lane.
         if !elsewhere {
             self.close_lanes(process, open);
         }
@@ -556,6 +577,10 @@ impl Recorder {
     }
 
     pub fn exit(&mut self, process: ProcessId, at: u64) {
+        // A second exit line of a process has no effect.
+        if !self.alive.contains(&process) {
+            return;
+        }
         self.begin(process, at);
         self.flush(process);
         let table = self.processes[process].table;
@@ -567,11 +592,8 @@ impl Recorder {
                 .for_each(|number| _ = self.close(process, number));
         }
         self.settled(process);
+        self.alive.remove(&process);
         let one = &mut self.processes[process];
-        // A second exit line of a process has no effect.
-        if !self.alive.remove(&process) {
-            return;
-        }
         match one.pid {
             Some(pid) => {
                 self.by_pid.remove(&pid);
@@ -588,6 +610,7 @@ impl Recorder {
             && one.interrupted > 0
             && child != process
         {
+            // The interrupted call was counted as own time, and the wait replaces this time.
             one.own = one.own.saturating_sub(std::mem::take(&mut one.interrupted));
             let place = self.place(self.processes[child].lane);
             self.after(process, place);
@@ -614,6 +637,7 @@ impl Recorder {
         if !waits {
             return Outcome::Noted;
         }
+        // The place is the present end of the child's lane: its records until the exec or the end.
         let place = self.place(self.processes[child].lane);
         self.after(parent, place);
         Outcome::Waited

@@ -148,11 +148,20 @@ fn two_loop_devices_share_what_they_overlap_in() {
 
 #[test]
 fn a_file_that_another_process_has_locked_is_in_use() {
+    // Locks of `flock(1)` and of `fcntl` differ. Python's `lockf` takes the second kind. QEMU takes
+    // locks of an open file description.
+    is_refused_while_locked("fcntl.lockf(f,fcntl.LOCK_EX,10,100)", "process ");
+    let lock = "fcntl.fcntl(f,fcntl.F_OFD_SETLK,struct.pack('hhqqi',fcntl.F_WRLCK,0,0,0,0))";
+    is_refused_while_locked(lock, "another process");
+}
+
+fn is_refused_while_locked(lock: &str, owner: &str) {
     let (_folder, file) = with_file();
-    // Locks of `flock(1)` and of `fcntl` differ. Python's `lockf` takes the second kind.
-    let script = "import fcntl,sys\nf=open(sys.argv[1],'r+')\nfcntl.lockf(f,fcntl.LOCK_EX,10,100)\nprint('locked',flush=True)\nsys.stdin.read()";
+    let script = format!(
+        "import fcntl,struct,sys\nf=open(sys.argv[1],'r+')\n{lock}\nprint('locked',flush=True)\nsys.stdin.read()"
+    );
     let child = Command::new("python3")
-        .args(["-c", script])
+        .args(["-c", &script])
         .arg(&file)
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
@@ -164,7 +173,10 @@ fn a_file_that_another_process_has_locked_is_in_use() {
     let mut line = [0; 6];
     io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
     let error = refusal(&file);
-    assert!(error.contains("has locked it"), "{error}");
+    assert!(
+        error.contains("has locked it") && error.contains(owner),
+        "{error}"
+    );
     drop(child.stdin.take());
     child.wait().unwrap();
     open(&file, Access::Write, Cache::OfFiles).unwrap();

@@ -31,12 +31,15 @@ impl Below {
     ) -> Result<Below, CacheError> {
         let first = connect(socket, export)?;
         let properties = *first.properties();
+        // The cache works in sectors; a rest at the end could be neither read nor written.
         if !properties.size_bytes.is_multiple_of(SECTOR) {
             return Err(CacheError::Size {
                 socket: socket.to_owned(),
                 found: properties.size_bytes,
             });
         }
+        // Without this flag, a flush on one connection may leave the writes of others volatile (NBD
+        // protocol, NBD_FLAG_CAN_MULTI_CONN).
         let several = properties.features.contains(Features::MULTIPLE_CONNECTIONS);
         let mut clients = vec![first];
         for _ in 1..if several { CONNECTIONS } else { 1 } {
@@ -79,6 +82,8 @@ fn connect(socket: &Path, export: &str) -> Result<Client<UnixStream>, CacheError
 /// Carries out jobs until there are no more.
 fn work(mut client: Client<UnixStream>, waiting: &Mutex<Receiver<Job>>, told: &Sender<Message>) {
     loop {
+        // The lock is held while a thread waits for a job; the other idle threads wait for the
+        // lock. A thread with a job holds no lock.
         let job = waiting.lock().ok().and_then(|waiting| waiting.recv().ok());
         let Some(Job { id, work }) = job else { return };
         let message = match carry_out(&mut client, work) {
@@ -94,6 +99,7 @@ fn work(mut client: Client<UnixStream>, waiting: &Mutex<Receiver<Job>>, told: &S
             Err(error) => Message::Gone(error),
         };
         let over = matches!(message, Message::Gone(_));
+        // A broken connection ends the thread after the report. The loop then ends the cache.
         if told.send(message).is_err() || over {
             return;
         }

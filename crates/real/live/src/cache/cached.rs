@@ -253,6 +253,8 @@ impl Cached {
             None => {}
             Some(Flight::Read(Io { id, run, .. })) => {
                 if let Ok(data) = result {
+                    // Stored before the page cache hears of the end, because the page cache wakes
+                    // the readers of these pages.
                     self.pages.fill(run.first * PAGE_BYTES, &data);
                 }
                 self.memory.read_done(now, id, run, status, &mut self.out);
@@ -335,6 +337,8 @@ impl Cached {
 
     /// Passes on the I/O of the page cache, and finishes the woken requests.
     fn go_on(&mut self, now: Time) {
+        // Finished requests and written pages may cause further I/O and wake further requests, so
+        // the lists are looked at until all are empty.
         while !(self.out.reads.is_empty()
             && self.out.writes.is_empty()
             && self.out.woken.is_empty())
@@ -378,6 +382,8 @@ impl Cached {
     /// Writes the known sectors of a run. Unknown sectors were never written by a client.
     fn write_back(&mut self, now: Time, io: Io) {
         let (offset, bytes) = self.bytes_of(io.run);
+        // A page may be dirty of which only some sectors were written by a client. Unknown sectors
+        // hold no data to write.
         let stretches = self.pages.known(offset, bytes);
         if stretches.is_empty() {
             return self
@@ -402,6 +408,7 @@ impl Cached {
             return;
         };
         writing.left -= 1;
+        // The flag stays until a flush reports it, even if the last part succeeds.
         if status != Status::Done {
             (writing.status, self.lost) = (status, true);
         }
@@ -424,6 +431,7 @@ impl Cached {
         let outcome = match waiting.kind {
             _ if status != Status::Done => Outcome::Failed,
             Kind::Write => Outcome::Done,
+            // The written data are on the server below, but perhaps in its volatile buffers.
             Kind::DurableWrite | Kind::Flush => {
                 let tells_lost = waiting.kind == Kind::Flush;
                 return self.begin(
@@ -443,6 +451,7 @@ impl Cached {
                 }
             }
         };
+        // A failed flush has told of the lost writes. The next flush must not report them again.
         if waiting.kind == Kind::Flush {
             self.lost = false;
         }
@@ -480,6 +489,8 @@ impl Cached {
         };
         let memory = &self.memory;
         self.pages
+            // Pages of waiting requests stay even if memory has evicted them, because the answer
+            // needs the data.
             .retain(|page| memory.holds(Run::new(Object::DEVICE, page, 1)) || waits(page));
         self.sweep_at = slack(self.limit.max(self.pages.len()));
     }

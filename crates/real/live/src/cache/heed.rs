@@ -74,6 +74,7 @@ impl Heeded {
             if let (Some(sum), Some(written)) = (&mut self.written_mb, done.written) {
                 *sum += written as f64 / 1e6;
             }
+            // Only PULLs without an address count for the turns of hosts.
             if said.of_any() > 0 {
                 of_any = of_any
                     .zip(done.written)
@@ -110,6 +111,8 @@ pub fn heed(
     let host = |what: String| move |source| CacheError::Host { what, source };
     let on = options.on.display().to_string();
     let kept = Kept::open(&options.on).map_err(host(on.clone()))?;
+    // Asked once at the start, so that a wrong path is an error at once and not a silence of five
+    // seconds.
     ask(&options.control, &ControlRequest::Status)
         .map_err(|error| std::io::Error::other(error.to_string()))
         .map_err(host(format!(

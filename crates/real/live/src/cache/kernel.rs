@@ -60,6 +60,8 @@ impl Kept {
         }
         let bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))?;
         let device = Device { file, bytes };
+        // An attempt at the start: a kernel without cachestat is reported before the session
+        // begins.
         device.dirty(0..bytes)?;
         Ok(Kept::Device(device))
     }
@@ -74,6 +76,8 @@ impl Kept {
         let device = match (self, said) {
             (Kept::Device(device), _) => device,
             (Kept::FileSystem(directory), Said::Pull { .. }) => {
+                // The kernel tells neither the dirty pages of a file system nor the number that it
+                // writes.
                 syncfs(directory)?;
                 return Ok(Done::default());
             }
@@ -141,6 +145,8 @@ impl Device {
             return Ok(left);
         }
         let length = range.end - range.start;
+        // A range is written as a whole if all of it is wanted, or if halving would make runs
+        // shorter than `RUN_LEAST`.
         if dirty <= left || length <= RUN_LEAST {
             self.begin_writing(range)?;
             return Ok(left.saturating_sub(dirty));
@@ -167,6 +173,8 @@ impl Device {
             range.start as libc::off64_t,
             (range.end - range.start) as libc::off64_t,
         );
+        // SYNC_FILE_RANGE_WRITE begins to write and does not wait. Waiting would delay the next
+        // signal.
         let (file, flags) = (self.file.as_raw_fd(), libc::SYNC_FILE_RANGE_WRITE);
         // SAFETY: no memory is passed, and the file is open.
         match unsafe { libc::sync_file_range(file, begin, length, flags) } {

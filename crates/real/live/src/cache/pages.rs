@@ -67,6 +67,8 @@ impl Pages {
     pub(crate) fn put(&mut self, offset: u64, data: &[u8]) {
         let mut rest = data;
         for part in parts(offset, data.len() as u64) {
+            // Taken piece by piece along with the parts, because a request may begin and end within
+            // pages.
             let (piece, behind) = rest.split_at(part.to - part.from);
             rest = behind;
             let page = self.0.entry(part.page).or_insert_with(Page::new);
@@ -81,6 +83,7 @@ impl Pages {
             let at = offset + index as u64 * SECTOR;
             let page = self.0.entry(at / PAGE_BYTES).or_insert_with(Page::new);
             let (from, bit) = ((at % PAGE_BYTES) as usize, 1 << (at % PAGE_BYTES / SECTOR));
+            // A client may have written the sector while the read was in flight.
             if page.known & bit == 0 {
                 page.data[from..from + sector.len()].copy_from_slice(sector);
                 page.known |= bit;

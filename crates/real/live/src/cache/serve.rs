@@ -406,9 +406,12 @@ impl Loop<'_> {
             Command::Flush => Asked::Flush,
             Command::Cache => {
                 self.cached.push(now, offset, bytes.into());
+                // The announcement of a read needs no answer from below; the data come when they
+                // come.
                 return answer(&client, &request, Ok(None));
             }
             // The cache does not know the allocation.
+            // No extents mean that all holds data, which is never wrong.
             Command::BlockStatus => {
                 return client.answer(|connection| connection.reply_status(&request, []));
             }
@@ -448,6 +451,7 @@ impl Loop<'_> {
             let _ = self.below.jobs.send(job);
         }
         for (tag, outcome) in self.cached.answers() {
+            // The last flush belongs to no client.
             if tag == LAST {
                 self.end = Some(outcome);
                 continue;

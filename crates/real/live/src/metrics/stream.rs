@@ -38,6 +38,8 @@ impl Latest {
 
     /// Returns an event; `None` if the server has ended.
     fn event(&self) -> Option<Arc<str>> {
+        // Held while the server is asked: watchers that come meanwhile wait for the same answer and
+        // then find it fresh.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, event)) = kept.as_ref().filter(|(at, _)| at.elapsed() < self.every) {
             return Some(Arc::clone(event));

@@ -53,6 +53,8 @@ pub fn list(mut stream: impl Read + Write) -> Result<Vec<(String, String)>, Clie
         exports.push((text(name), text(fields.rest())));
     }
     send(&mut stream, option::ABORT, &[])?;
+    // The server answers ABORT before it closes. Without this read, the server would write to a
+    // closed stream.
     reply(&mut stream, option::ABORT)?;
     Ok(exports)
 }
@@ -63,11 +65,14 @@ pub(super) fn open<S: Read + Write>(
     options: &Options,
 ) -> Result<Properties, ClientError> {
     greet(stream)?;
+    // A status comes only in structured replies.
     let structured = options.structured || options.status;
     if structured {
         send(stream, option::STRUCTURED_REPLY, &[])?;
         none_but_end(stream, option::STRUCTURED_REPLY)?;
     }
+    // The context belongs to the export name of this option, so the same name opens the export
+    // afterwards.
     let status = options.status && select_allocation(stream, &options.export)?;
     let mut properties = Properties {
         size_bytes: 0,
@@ -88,6 +93,7 @@ fn greet<S: Read + Write>(stream: &mut S) -> Result<(), ClientError> {
     stream::expect("greeting", stream::u64(stream)?, wire::GREETING, expected)?;
     stream::expect("greeting", stream::u64(stream)?, wire::OPTION, expected)?;
     let flags = u32::from(stream::u16(stream)?);
+    // Without both flags, option errors and the answer to an export name have another form.
     let wanted = wire::FIXED_NEWSTYLE | wire::NO_ZEROES;
     stream::expect(
         "handshake flags",
@@ -167,6 +173,7 @@ fn go<S: Read + Write>(
     properties: &mut Properties,
 ) -> Result<(), ClientError> {
     let mut data = string(export);
+    // One information request: the block sizes. The size and the flags come without a request.
     data.extend(1u16.to_be_bytes());
     data.extend(info::BLOCK_SIZE.to_be_bytes());
     send(stream, option::GO, &data)?;
@@ -174,6 +181,7 @@ fn go<S: Read + Write>(
     while let Some((_, data)) = reply(stream, option::GO)? {
         let mut fields = Fields::new(&data);
         match fields.u16() {
+            // The order of the information is the server's choice.
             Some(info::EXPORT) => told |= export_fields(&mut fields, properties).is_some(),
             Some(info::BLOCK_SIZE) => {
                 let sizes = (fields.u32(), fields.u32(), fields.u32());

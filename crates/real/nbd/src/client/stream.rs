@@ -31,6 +31,7 @@ pub(super) fn bytes(
     length: u32,
     limit: u32,
 ) -> Result<Vec<u8>, ClientError> {
+    // The length is checked before the memory is allocated.
     if length > limit {
         return Err(ClientError::protocol(
             what,

@@ -87,6 +87,7 @@ impl<S: Read + Write> Client<S> {
             payload,
         )?;
         let room = if command == Command::Read {
+            // An impossible length must not allocate 4 GiB here. The server refuses the request.
             length_bytes.min(PAYLOAD_BYTES_MAX)
         } else {
             0
@@ -188,6 +189,8 @@ impl<S: Read + Write> Client<S> {
         if error != 0 {
             pending.fail(error, None, String::new());
         } else if pending.command == Command::Read {
+            // With structured replies, a read is never answered with a simple reply ("Structured
+            // replies" in the protocol). Only errors and other commands may be.
             if self.properties.structured {
                 return Err(ClientError::protocol(
                     "answer to a read",

@@ -82,6 +82,7 @@ impl Pipe {
     fn look_around(&mut self) -> io::Result<()> {
         let now = Instant::now();
         let is_over =
+            // Relaxed: the flag carries no data.
             self.until.is_some_and(|until| now >= until) || self.stop.load(Ordering::Relaxed);
         if is_over && self.ended.is_none() {
             self.instance.end().map_err(io::Error::other)?;
@@ -243,6 +244,7 @@ fn translated(line: &str) -> Option<Event> {
     let plus = words.iter().position(|word| *word == "+")?;
     let extent = format!(
         "{} + {}",
+        // The words before `+` are the start, behind it the length; a flush has neither.
         words.get(plus.checked_sub(1)?)?,
         words.get(plus + 1)?
     );

@@ -61,6 +61,7 @@ impl Client<'_> {
             // Short sleeps, because the end may be set during a sleep.
             let left = due.since(at).min(Duration::from_millis(50));
             std::thread::sleep(std::time::Duration::from_nanos(left.as_nanos()));
+            // A longer sleep was cut short, and its end is no wake-up that was due.
             if left < Duration::from_millis(50) {
                 self.shared.woke_late(now().saturating_since(due));
             }

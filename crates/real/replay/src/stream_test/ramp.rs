@@ -31,6 +31,8 @@ pub(crate) struct Shared {
 impl Shared {
     /// Returns the end of the load. A byte needed after this time is not missed.
     pub(crate) fn end(&self) -> Time {
+        // Relaxed: each client compares the end with its own clock, and needs no other data of the
+        // ramp.
         Time::from_nanos(self.end_ns.load(Ordering::Relaxed))
     }
 
@@ -151,6 +153,7 @@ pub fn run(
     Ok(Outcome {
         results: StreamsResults::new(shared.seen(), config.until_start_up_latency),
         elapsed: now().since(Time::ZERO),
+        // Read after the scope, in which all clients have ended.
         stopped: stop.load(Ordering::SeqCst),
         host_late_max: Duration::from_nanos(shared.late_ns_max.load(Ordering::Relaxed)),
     })

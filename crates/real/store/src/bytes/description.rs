@@ -228,6 +228,7 @@ impl Kept {
                 Ok(Found::Whole(record)) => {
                     if newest
                         .as_ref()
+                        // Two copies of the same number are equal.
                         .is_none_or(|(_, other)| other.number < record.number)
                     {
                         newest = Some((copy, record));
@@ -281,6 +282,7 @@ impl Kept {
         let mut kept = Kept {
             device,
             description: description.clone(),
+            // So that the copy at the start is written first.
             newest: 1,
             number: 0,
         };
@@ -327,6 +329,7 @@ impl Kept {
                 .map_err(|error| StoreError::host("write", &name, error))?;
             (self.newest, self.number) = (copy, record.number);
         }
+        // After an error the old description stays here, and the next call writes again.
         self.description = description;
         Ok(())
     }
@@ -364,6 +367,7 @@ impl Label {
             member: NOBODY,
             body: self.member.clone().into_bytes(),
         };
+        // Cannot fail: a path of indices is much shorter than a label.
         LABEL.encode(&record).unwrap_or_default()
     }
 

@@ -120,6 +120,7 @@ impl Store {
         let epoch = self.media.epoch;
         // Taken before the flush: the job does not cover changes that are made during the flush.
         let carried_out = redo.map(Redo::before_sync);
+        // Later writes belong to the next epoch, which the job does not cover.
         self.media.epoch += 1;
         let (state_changes, states) = (self.state_changes, self.states());
         SyncJob {
@@ -177,6 +178,7 @@ impl Store {
     /// redundancy. Or the progress cannot be recorded: the record stays unchanged.
     pub fn note_synced(&mut self, synced: Synced) -> Result<(), StoreError> {
         self.check_running()?;
+        // Before the epoch counts as synced: data of a failed flush are not durable.
         for (medium, error) in synced.failed {
             match medium {
                 Some(medium) => self.drop_or_stop(medium, error)?,
@@ -301,6 +303,7 @@ impl Store {
             ..extent
         };
         if let Some(marks) = self.records.as_mut().and_then(Records::marks_mut) {
+            // Marked before the mending writes, as before any other write.
             marks.mark(part, self.media.epoch)?;
         }
         Verifier::mending(&mut self.media).check(&mut self.root, "", part)?;

@@ -90,7 +90,7 @@ fn refuse_others(opened: &File, folder: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     opened
-        .set_permissions(Permissions::from_mode(mode & 0o7700))
+        .set_permissions(Permissions::from_mode(mode & 0o7777 & !OTHERS_WRITE))
         .map_err(failed)
 }
 

@@ -62,6 +62,7 @@ impl Marks {
         let bitmap = Bitmap::new(store, region.0, capacity.0.div_ceil(region.0));
         let mut bytes = vec![0; room(capacity, region) as usize];
         let read = device.read(at, &mut bytes);
+        // If the marks cannot be read, there is no copy, and all regions count as dirty.
         let lost = !bitmap.load(&read.map(|()| bytes).into_iter().collect::<Vec<_>>());
         Marks {
             device,
@@ -107,6 +108,7 @@ impl Marks {
     /// Returns the addresses of the dirty regions, in order.
     pub(crate) fn dirty(&self) -> Vec<Extent> {
         let cut = |mut extent: Extent| {
+            // The last region may reach beyond the end of the volume.
             let most = Sectors(self.capacity.0.saturating_sub(extent.start.0));
             extent.sectors = extent.sectors.min(most);
             extent

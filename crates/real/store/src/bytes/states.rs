@@ -81,6 +81,7 @@ pub(crate) fn any_degraded_parity<'a>(
         recorded |= records
             .next()
             .is_some_and(|record| record.state != StateRecord::Alive);
+        // Called in any case, because it takes the records of the members below.
         below |= any_degraded_parity(member, records);
     }
     below || array.rows.is_some() && (recorded || array.is_impaired())

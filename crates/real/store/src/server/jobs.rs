@@ -50,6 +50,7 @@ impl Jobs {
         state.waiting.push_back(job);
         let idle = state.idle;
         drop(state);
+        // A thread that is not idle looks at the queue before it waits.
         if idle > 0 {
             self.more.notify_one();
         }

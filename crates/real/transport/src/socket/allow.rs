@@ -18,6 +18,8 @@ impl Network {
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address.to_canonical(), address.to_canonical()) {
             (IpAddr::V4(ours), IpAddr::V4(theirs)) => same(
+                // Shifted to the top of 128 bits, so that a prefix counts from the first bit of
+                // either kind.
                 u128::from(ours.to_bits()) << 96,
                 u128::from(theirs.to_bits()) << 96,
                 self.prefix,

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 /// Limits of a client: as many requests as the kernel's NBD client sends, and bounded data.
 const LIMITS: Limits = Limits {
+    // 128 is the queue depth of the kernel's NBD device (`nbd_dev_add` in drivers/block/nbd.c).
     requests: 128,
     payload_bytes: 64 << 20,
     output_bytes: 8 << 20,
@@ -284,6 +285,7 @@ impl NbdClient {
     fn wake(&self, side: MutexGuard<'_, Side>) {
         let has_room = side.waits && (side.gone || !side.connection.is_paused());
         let is_over = side.is_over();
+        // The lock is free before the wake-up: the woken thread needs it first of all.
         drop(side);
         if has_room {
             self.room.notify_all();
@@ -387,6 +389,7 @@ impl NbdClient {
             } else {
                 copy.clear();
                 copy.extend_from_slice(output);
+                // The socket may block. Other threads add answers meanwhile.
                 drop(side);
                 let sent = send(&self.stream, &copy, flags);
                 side = self.lock();
@@ -420,6 +423,7 @@ impl NbdClient {
                 side = self.rest.wait(side).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
+            // The wait for the socket may take seconds, and answers must be added meanwhile.
             drop(side);
             let taken = poll(
                 &mut [PollFd::new(&self.stream, PollFlags::OUT)],
@@ -445,6 +449,7 @@ impl NbdClient {
     /// Ends both directions of the connection.
     fn leave(&self) {
         let mut side = self.lock();
+        // The mark comes before the shutdown, so that a woken thread sees that the client has gone.
         side.gone = true;
         if let Some(channel) = &mut side.encrypted {
             channel.say_goodbye();

@@ -127,7 +127,10 @@ fn accept_until_woken(listener: &Listener, waker: &Waker, name: &str, service: &
 
 /// Joins the finished threads. The joins return at once.
 fn join_ended(threads: &mut Vec<PeerThread>) {
+    // From the end, because `swap_remove` moves the last entry to the freed place, and the last was
+    // looked at before.
     for index in (0..threads.len()).rev() {
+        // Acquire pairs with the Release in `Ending`: all that the thread has done is visible.
         if threads[index].has_ended.load(Ordering::Acquire) {
             // A panic in the thread has been reported.
             let _ = threads.swap_remove(index).handle.join();
@@ -170,6 +173,7 @@ struct Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
+        // The mark comes before the wake-up, or the loop would look too early and sleep again.
         self.has_ended.store(true, Ordering::Release);
         self.waker.iter().for_each(|waker| waker.wake());
     }

@@ -195,6 +195,7 @@ pub fn ask<A: DeserializeOwned>(
 }
 
 fn found(line: &[u8], error: &serde_json::Error) -> String {
+    // The question may be any bytes of any length; the message repeats its beginning.
     let beginning = String::from_utf8_lossy(&line[..line.len().min(60)]);
     format!("`{}` ({error})", beginning.trim_end().escape_debug())
 }

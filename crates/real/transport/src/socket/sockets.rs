@@ -66,6 +66,7 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 const PROBES: u32 = 6;
 
 /// First inherited descriptor.
+// Inherited descriptors begin behind standard input, output and error (sd_listen_fds(3)).
 const FIRST_INHERITED: i32 = 3;
 
 impl Listener {
