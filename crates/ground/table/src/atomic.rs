@@ -178,36 +178,69 @@ impl Drop for AtomicFile {
 
 /// Creates a new file at `partial`, without other names, and locks it.
 fn new_and_locked(partial: &Path) -> io::Result<File> {
-    let is_file = |metadata: &fs::Metadata| metadata.is_file();
-    match fs::symlink_metadata(partial) {
-        Ok(found) => {
-            // A lock shows that another process writes the file. Only regular files are opened,
-            // because opening a pipe would block.
-            if is_file(&found)
-                && let Ok(file) = OpenOptions::new().write(true).open(partial)
-                && let Err(TryLockError::WouldBlock) = file.try_lock()
-            {
-                let message = format!("another process is writing `{}`", partial.display());
-                return Err(io::Error::new(io::ErrorKind::ResourceBusy, message));
+    // The lock on an abandoned file is kept until the new file exists. Otherwise two processes could
+    // find the same abandoned file, and the slower one would remove the new file of the faster one.
+    let mut abandoned = None;
+    loop {
+        let found = match fs::symlink_metadata(partial) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) => return Err(error),
+        };
+        // Only regular files are opened, because opening a pipe would block.
+        if found.is_file() {
+            match OpenOptions::new().write(true).open(partial) {
+                Ok(file) => {
+                    // A lock shows that another process writes the file.
+                    if let Err(TryLockError::WouldBlock) = file.try_lock() {
+                        let message = format!("another process is writing `{}`", partial.display());
+                        return Err(io::Error::new(io::ErrorKind::ResourceBusy, message));
+                    }
+                    if !is_at(&file, partial)? {
+                        continue;
+                    }
+                    abandoned = Some(file);
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                // The folder decides about the removal of a file that may not be written.
+                Err(_) => {}
             }
-            // Removes a link itself, not the file that the link points to.
-            fs::remove_file(partial)?;
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+        // Removes a link itself, not the file that the link points to.
+        fs::remove_file(partial)?;
+        break;
     }
     let file = OpenOptions::new()
         .read(true)
         .write(true)
         .create_new(true)
         .open(partial)?;
-    match file.try_lock() {
-        // On a file system without locks, a second process is not kept out.
-        // The check above and the creation are two steps. If a second process opens the new file in
-        // between and locks it, the lock decides.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(io::ErrorKind::ResourceBusy.into()),
+    // Between creation and lock another process may have taken the new file for an abandoned one, and
+    // may have removed it. On a file system without locks a second process is not kept out.
+    let taken = matches!(file.try_lock(), Err(TryLockError::WouldBlock)) || !is_at(&file, partial)?;
+    drop(abandoned);
+    if taken {
+        return Err(io::ErrorKind::ResourceBusy.into());
     }
+    Ok(file)
+}
+
+/// Returns true if `path` still names the opened `file`.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+    let own = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(other) => Ok((own.dev(), own.ino()) == (other.dev(), other.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns true, because other systems do not remove an open file.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
 }
 
 /// Removes the path from the list of unfinished files.
@@ -233,6 +266,27 @@ mod tests {
         drop(file);
         assert_eq!(fs::read_to_string(&path).unwrap(), "before");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_abandoned_file_is_taken_over_by_one_writer_at_most() {
+        let folder = tempfile::tempdir().unwrap();
+        let partial = folder.path().join("log.csv.partial");
+        for _ in 0..200 {
+            fs::write(&partial, "abandoned").unwrap();
+            let barrier = std::sync::Barrier::new(3);
+            let create = || {
+                barrier.wait();
+                new_and_locked(&partial)
+            };
+            let made: Vec<File> = std::thread::scope(|scope| {
+                let writers: Vec<_> = (0..3).map(|_| scope.spawn(create)).collect();
+                let outcomes = writers.into_iter().map(|one| one.join().unwrap());
+                outcomes.filter_map(Result::ok).collect()
+            });
+            assert!(made.len() <= 1, "{}", made.len());
+            assert!(made.iter().all(|file| is_at(file, &partial).unwrap()));
+        }
     }
 
     #[test]
