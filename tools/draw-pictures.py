@@ -132,6 +132,7 @@ read_share = 0.0
 arrivals = { process = "closed", outstanding = 1 }
 [volume]
 layout = "raid5"
+like = "ideal"
 drive = "seagate-ironwolf-8tb"
 write_cache = false
 drives = 5

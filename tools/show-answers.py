@@ -38,6 +38,24 @@ def similarity(shown, printed):
     return of_labels + 0.1 * difflib.SequenceMatcher(None, shown, printed).ratio() - 0.02 * columns
 
 
+def paragraph(lines, number):
+    """The lines around the line `number`, up to the next empty lines."""
+    begin = end = number
+    while begin > 0 and lines[begin - 1].strip():
+        begin -= 1
+    while end < len(lines) and lines[end].strip():
+        end += 1
+    return lines[begin:end]
+
+
+def table_of(shown, printed):
+    """The printed lines of the table whose header the shown lines have; all lines without one."""
+    for number, line in enumerate(printed):
+        if words(line) == words(shown[0]):
+            return paragraph(printed, number)
+    return printed
+
+
 def printed_by(program, commands, folder):
     lines = []
     for command in commands.replace("make demo", "fullstroke compare stacks/demo/*.toml").splitlines():
@@ -61,12 +79,14 @@ def shown_again(page, program, folder):
         if not (parts[commands].startswith("```\n") and parts[output].startswith("```text\n")):
             continue
         printed = printed_by(program, parts[commands][4:-3], folder)
+        shown = parts[output][8:-3].splitlines()
         lines = []
-        for line in parts[output][8:-3].splitlines():
+        for line in shown:
             if not line.strip() or any(words(line) in words(own) for own in printed):
                 lines.append(line)
                 continue
-            best = max(printed, key=lambda own: similarity(line, own))
+            rows = table_of(paragraph(shown, len(lines)), printed)
+            best = max(rows, key=lambda own: similarity(line, own))
             if similarity(line, best) < SIMILAR:
                 print(f"{page}: no printed line is like: {line}")
                 best = line

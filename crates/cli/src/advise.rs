@@ -239,7 +239,11 @@ impl fmt::Display for Shown<'_> {
                 .iter()
                 .try_for_each(|sentence| writeln!(f, "  {sentence}"))?;
         }
-        write!(f, "{}\n{} runs.", advice.assumed, advice.runs)
+        write!(
+            f,
+            "{}\nThe answer took {} runs.",
+            advice.assumed, advice.runs
+        )
     }
 }
 
@@ -265,7 +269,15 @@ fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
             misses.join(", "),
         ]);
     }
-    format!("{times}\n\n{}", table.trim_fmt())
+    let times_are = match wishes.streams.is_some() {
+        true => "underruns",
+        false => "p99 ms",
+    };
+    format!(
+        "{times}\n\n{}\n\n{times_are}: with all drives, with one failed drive, and during a rebuild of `rebuild h` hours. \
+         loss a year: chance of data loss.",
+        table.trim_fmt()
+    )
 }
 
 /// Returns the table of capacity, survived failures and times in the three conditions.
@@ -278,7 +290,7 @@ fn times_of(finalists: &[Finalist], of_streams: bool) -> String {
         if of_streams { "underruns" } else { "p99 ms" },
         "one failed",
         "rebuilding",
-        "hours",
+        "rebuild h",
     ];
     let mut table = table(header, &[1]);
     let speed = |outcome: &Outcome| match outcome.underruns.filter(|_| of_streams) {

@@ -130,8 +130,8 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   fullstroke compare stacks/demo/*.toml
-  fullstroke compare raid5.toml --vary volume.chunk=16KiB,64KiB,256KiB --by response_ms.p99
-  fullstroke run raid5.toml --trace web.load.gz --set volume.chunk=256KiB --json
+  fullstroke compare stacks/demo/raid5.toml --vary volume.chunk=16KiB,64KiB,256KiB --by response_ms.p99
+  fullstroke run stacks/demo/raid5.toml --trace web.load.gz --set volume.chunk=256KiB --json
   fullstroke trace info web.load.gz";
 
 #[derive(Debug, Subcommand)]

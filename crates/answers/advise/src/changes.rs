@@ -242,7 +242,11 @@ impl Again<'_> {
                      with all drives, {} of {} drives does ({reached}).",
                     other.layout, other.volume.drives
                 ),
-                false => format!("If 99 % are wished within less than {ms} ms, take {} ({reached}).", other.name),
+                false => format!(
+                    "If 99 % are wished within less than {ms} ms, take {} ({reached}){}.",
+                    other.name,
+                    self.but(&other)
+                ),
             });
         } else if self.first.misses.is_empty() {
             sentences.push(
@@ -341,7 +345,7 @@ impl Again<'_> {
         };
         match self.flip(less, at) {
             Some((_, other)) => Some(format!(
-                "For less than {own} take {}, for {}{}.",
+                "For a price below {own} take {}, at {}{}.",
                 other.name,
                 other.price.unwrap_or(f64::NAN),
                 self.but(&other)
@@ -681,7 +685,7 @@ mod tests {
             "If 99 % within 90.000 ms are enough, take small: 3 drives do, in place of 4.",
             "If more than 3.00 TB are to be usable, take quick (4.00 TB usable).",
             "If 2 drives are to be able to fail, take safe.",
-            "For less than 400 take small, for 300; but during a rebuild the 99th percentile is 90.0 ms, wished 60.0 ms.",
+            "For a price below 400 take small, at 300; but during a rebuild the 99th percentile is 90.0 ms, wished 60.0 ms.",
         ] {
             assert!(
                 said.iter().any(|own| own == sentence),

@@ -61,11 +61,11 @@ fn take(first: &Finalist, drive: &str) -> String {
     };
     let price = first
         .price
-        .map_or_else(String::new, |price| format!(", for {price}"));
+        .map_or_else(String::new, |price| format!(", at a price of {price}"));
     let alike = match first.settings_alike {
         0 => String::new(),
         others => format!(
-            " ({} settings performed alike in the trials; the fastest is shown)",
+            " (the trials could not tell {} settings apart; the fastest is shown)",
             others + 1
         ),
     };
@@ -125,7 +125,7 @@ fn wishes_met(first: &Finalist) -> String {
         (false, _) => format!("Missed wishes: {}.", of(&first.misses)),
         (true, false) => {
             format!(
-                "It meets every wish with all drives, but not with a failed drive: {}.",
+                "The array meets every wish with all drives, but not with a failed drive: {}.",
                 of(&first.misses_without_a_drive)
             )
         }
@@ -239,7 +239,7 @@ fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
     };
     (!named.is_empty()).then(|| {
         format!(
-            "Of the response time go {}.{bursts}{parity}",
+            "Parts of the mean response time: {}.{bursts}{parity}",
             named.join(", ")
         )
     })
@@ -248,7 +248,7 @@ fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
 fn chance(first: &Finalist) -> String {
     let loss = &first.loss;
     let mut words = format!(
-        "Chance of data loss within a year: {}; mean time to data loss {} years, which are {} hours",
+        "Chance of data loss within a year: {}; mean time to data loss {} years (in hours: {})",
         share(loss.chance_a_year),
         years(loss.mttdl_years),
         first.mttdl_hours

@@ -237,7 +237,7 @@ impl Ranking {
     fn write_notes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "mean ms: where the mean response time went. survives: drive failures without loss."
+            "mean ms: where the mean response time went; parity is the wait for reads and stripes that parity needs. usable: capacity for data. survives: drive failures without loss."
         )?;
         match self.seeds {
             0..=1 => {}

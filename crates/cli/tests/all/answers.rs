@@ -807,7 +807,7 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
     let sentences = advice["recommendation"].to_string();
     for part in [
         "Take raid",
-        "Of the response time go ",
+        "Parts of the mean response time: ",
         "Second is",
         "mean time to data loss",
         "during the rebuild",

@@ -86,14 +86,19 @@ fn volume(page: &mut String) {
     section(
         page,
         "All volumes",
-        "Every volume has these keys and the keys of its layout.",
+        "Every volume has these keys and the keys of its layout. The column `default` has the value for live serving, \
+         arrays on devices and studies; the text names the default of a stack file that runs. Rates are sizes a second. \
+         A row is the chunks of all members at one offset; the [glossary](../glossary.md) has the other terms.",
     );
     let of_every_volume = json!({ "properties": schema::volume_keys() });
     keys(page, &of_every_volume);
     policies(page, "Layouts: `layout = ...`", LAYOUTS);
-    policies(
+    policies_with(
         page,
         "Disciplines: `discipline = ...` of the layout `xor`",
+        "XDW is the command XDWRITE: the data disk writes new data and keeps the exclusive or with the old data. XPW is \
+         XPWRITE: the parity disk adds this exclusive or to the parity (SBC). The paper is Chang & Du, \"Efficient RAID disk \
+         scheduling on smart disks\".",
         fullstroke_smart::discipline::REGISTRY,
     );
 }

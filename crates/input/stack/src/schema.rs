@@ -252,7 +252,7 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "anyOf": [{ "enum": drives::names() }, { "type": "string", "pattern": "\\.toml$" }],
             "description": "a drive of the library, or a drive file relative to the stack file",
         },
-        "drives": { "type": "integer", "minimum": 1, "description": "number of drives; default 1" },
+        "drives": { "type": "integer", "minimum": 1, "description": "number of members, all of the drive in `drive`; default 1" },
         "tracks": {
             "anyOf": [
                 { "type": "string" },
@@ -275,7 +275,7 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
         },
         "coordinate": {
             "enum": ["longest", "shortest"],
-            "description": "queue length that each part of a request carries: the longest or the shortest of the members' queues; elevators weigh it by queue_weight; default none",
+            "description": "queue length that the host adds to each part of a request: of the members with parts of the request, the longest or the shortest queue; the elevators of the members weigh the length by `queue_weight` (Qian & Wang, section 6); default none",
         },
         "bitmap": {
             "enum": ["none", "internal"],
@@ -289,7 +289,7 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "items": { "$ref": "#/$defs/Volume" },
             "description": "members one by one: drives, or volumes with their own layout",
         },
-        "count": { "type": "integer", "minimum": 1, "description": "number of such members; default 1" },
+        "count": { "type": "integer", "minimum": 1, "description": "in an entry of `members`: number of equal members that the entry stands for; default 1" },
         "rebuild": {
             "anyOf": [
                 { "type": "integer", "minimum": 0 },

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 pub struct XorConfig {
     /// Bytes on one disk before the next disk follows: a positive multiple of 512. Default 64KiB.
     pub chunk: Bytes,
-    /// Movement of parity from row to row. Default `left-symmetric`.
+    /// Pattern in which parity moves from row to row. Default `left-symmetric`.
     pub rotation: Rotation,
     /// Segments of each disk's buffer, at least 2. Default 8.
     pub segments: u32,

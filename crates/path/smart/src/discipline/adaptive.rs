@@ -15,8 +15,7 @@ use fullstroke_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) const SUMMARY: &str =
-    "as xpwt, with a δ that rises as free segments, here and elsewhere, become fewer";
+pub(super) const SUMMARY: &str = "as xpwt, with a δ that rises as the free segments of this disk and of the other disks become fewer";
 
 /// Keys of `adaptive`: none.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]

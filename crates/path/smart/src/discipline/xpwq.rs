@@ -9,7 +9,7 @@ use fullstroke_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) const SUMMARY: &str = "an XPW goes first while more than `max_xpw` of them wait";
+pub(super) const SUMMARY: &str = "an XPW goes first while more than `max_xpw` XPWs wait";
 
 /// Keys of `xpwq`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
