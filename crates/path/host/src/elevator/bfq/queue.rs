@@ -38,7 +38,14 @@ pub(super) struct Habits {
     /// True if the queue has requests for four fifths of the time.
     pub(super) is_io_bound: bool,
     observed_since: Time,
-    paused: Duration,
+    /// Time without requests in nanoseconds, modulo 2^64 (`tot_idle_time`).
+    ///
+    /// The kernel sets the end of the last request to one nanosecond after the creation of the
+    /// queue (`bfq_init_bfqq`). Since Linux 6.9 the clock stands still within a plug
+    /// (`blk_time_get_ns`), so that the first request comes at the creation: the first pause is -1 ns,
+    /// a huge number. The next pause makes the sum right, unless the sum was halved before. So a
+    /// process with several requests at a time counts as not I/O-bound for some seconds.
+    paused: u64,
     /// The last 32 requests, the latest in bit 0: 1 = a seek.
     seeks: u32,
     /// End of the last request.
@@ -54,7 +61,7 @@ impl Habits {
             thinks_shortly,
             is_io_bound: true,
             observed_since: now,
-            paused: Duration::ZERO,
+            paused: 0,
             // The first request is almost certainly a seek.
             seeks: 1,
             position: 0,
@@ -100,17 +107,21 @@ impl Habits {
     pub(super) fn arrived(&mut self, now: Time, extent: Extent, drained: bool, new: bool) {
         self.seeks = self.seeks << 1 | u32::from(is_far(self.position, extent));
         self.position = extent.end().0;
-        if let Some(completed) = self.completed.filter(|_| drained) {
-            self.paused += now.since(completed);
+        if drained {
+            let pause = match self.completed {
+                Some(completed) => now.since(completed).as_nanos(),
+                None => now.since(self.observed_since).as_nanos().wrapping_sub(1),
+            };
+            self.paused = self.paused.wrapping_add(pause);
         }
         if new {
             return;
         }
         let observed = now.since(self.observed_since);
-        self.is_io_bound = self.paused * 5 <= observed;
+        self.is_io_bound = self.paused.wrapping_mul(5) <= observed.as_nanos();
         if observed > WINDOW {
             self.observed_since += observed / 2;
-            self.paused = self.paused / 2;
+            self.paused /= 2;
         }
     }
 
