@@ -149,15 +149,19 @@ impl BlockLayer {
 
     /// Carries out the arrivals that are due by `now`, at their own times, and completes the requests
     /// whose submitters run again.
-    fn catch_up(&mut self, now: Time, out: &mut Out) {
+    fn catch_up(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
         while let Some(&(at, request)) = self.arriving.front().filter(|&&(at, _)| at <= now) {
             self.arriving.pop_front();
-            self.enter(at, request, out);
+            self.enter(at, request, below, out);
         }
         self.originals.leave(now, out);
     }
 
-    fn enter(&mut self, now: Time, request: Request, out: &mut Out) {
+    fn enter(&mut self, now: Time, request: Request, below: Below<'_>, out: &mut Out) {
+        if self.plug.is_of_another(request.hints.process) {
+            self.plug.pull();
+            self.dispatch(now, below, out);
+        }
         if request.operation == Operation::Flush && self.flushing == Flushing::Drain {
             let original = self.originals.open(now, request, 1);
             self.gate.close(original);
@@ -170,6 +174,12 @@ impl BlockLayer {
             self.arrive(now, request);
             // A merge may have freed a request.
             self.admit_waiting(now);
+            if request.hints.direct && self.plug.is_of_submission() {
+                // A direct request is a system call of its own, and the plug ends with the call
+                // (`blk_finish_plug` in `__submit_bio` and in `io_submit`).
+                self.plug.pull();
+                self.dispatch(now, below, out);
+            }
         }
     }
 
@@ -317,7 +327,8 @@ impl BlockLayer {
         self.neighbours.insert(slot, &arrival);
         self.elevator
             .add(self.clock.read(now), slot, &self.requests);
-        self.plug.added(now, self.waiting, arrival.synchronous);
+        self.plug
+            .added(now, self.waiting, arrival.synchronous, arrival.process);
         self.unplug_at(arrival.extent.end());
         self.waiting += 1;
         true
@@ -649,9 +660,9 @@ impl BlockLayer {
 impl Node for BlockLayer {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
-        self.catch_up(now, out);
+        self.catch_up(now, below, out);
         if self.submission == Duration::ZERO {
-            self.enter(now, request, out);
+            self.enter(now, request, below, out);
         } else {
             self.arriving.push_back((now + self.submission, request));
         }
@@ -660,7 +671,7 @@ impl Node for BlockLayer {
 
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
-        self.catch_up(now, out);
+        self.catch_up(now, below, out);
         self.finish(now, &completion, out);
         self.admit_waiting(now);
         if self.originals.len() == 0 {
@@ -677,7 +688,7 @@ impl Node for BlockLayer {
 
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
-        self.catch_up(now, out);
+        self.catch_up(now, below, out);
         self.plug.wake(now);
         if let Some(throttle) = &mut self.throttle
             && throttle.wake(now)

@@ -758,3 +758,40 @@ fn hints_of_parts_are_joined() {
     assert_eq!((sent.hints.stripe, sent.hints.process), (None, 1));
     assert_eq!(sent.origin, 11);
 }
+
+/// Submits a synchronous write of a process.
+fn write_of(trial: &mut Trial, process: u32, id: u64, start: u64, direct: bool) {
+    let hints = Hints {
+        process,
+        direct,
+        ..Hints::default()
+    };
+    trial.submit_request(Request {
+        id: RequestId(id),
+        origin: id,
+        operation: Write,
+        extent: Extent::new(start, 8),
+        hints,
+        ..Request::default()
+    });
+}
+
+#[test]
+fn each_direct_request_ends_its_plug_and_joins_no_later_one() {
+    for (direct, sent) in [(true, 3), (false, 1)] {
+        let mut trial = Trial::new("noop", settings(8));
+        (0..3).for_each(|id| write_of(&mut trial, 1, id, 8 * id, direct));
+        trial.at(ms(0));
+        assert_eq!(trial.sent.len(), sent, "direct {direct}");
+    }
+}
+
+#[test]
+fn requests_of_a_process_go_before_another_process_submits() {
+    let mut trial = Trial::new("sstf", settings(1));
+    write_of(&mut trial, 1, 0, 9000, false);
+    write_of(&mut trial, 1, 1, 5000, false);
+    assert_eq!(trial.sent.len(), 0, "the plug of process 1 holds");
+    write_of(&mut trial, 2, 2, 100, false);
+    assert_eq!(trial.sent[0].extent.start, Lbn(5000));
+}

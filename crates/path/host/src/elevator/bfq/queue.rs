@@ -276,3 +276,40 @@ impl Queue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    fn arrives(habits: &mut Habits, ms: u64, drained: bool, new: bool) -> bool {
+        habits.arrived(at(ms), Extent::new(1000 * ms, 8), drained, new);
+        habits.is_io_bound
+    }
+
+    #[test]
+    fn a_process_that_never_pauses_is_not_io_bound_in_its_first_seconds() {
+        let mut habits = Habits::new(at(0), true);
+        arrives(&mut habits, 0, true, true);
+        let bound: Vec<u64> = (1..200)
+            .map(|step| step * 100)
+            .filter(|&ms| arrives(&mut habits, ms, false, false))
+            .collect();
+        // The sum of the pauses begins at 2^64 - 1 and is halved about each 200 ms.
+        assert!((4_000..10_000).contains(&bound[0]), "{}", bound[0]);
+    }
+
+    #[test]
+    fn the_first_pause_makes_the_sum_of_pauses_right() {
+        let mut habits = Habits::new(at(0), true);
+        arrives(&mut habits, 0, true, true);
+        habits.completed = Some(at(9));
+        assert!(arrives(&mut habits, 10, true, false));
+        // A process that pauses for most of the time is not I/O-bound.
+        habits.completed = Some(at(11));
+        assert!(!arrives(&mut habits, 100, true, false));
+    }
+}
