@@ -114,6 +114,11 @@ impl Journal {
         self.data.remove(&file);
     }
 
+    /// True if the log holds whole pages, which are pages of the device's page cache (jbd2).
+    pub(crate) fn logs_pages(&self) -> bool {
+        self.layout == Layout::Pages
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.running.is_empty()
     }
@@ -150,6 +155,10 @@ impl Journal {
                 // transaction.
                 let changes = if each { self.changes } else { held };
                 let mut sectors = (changes * bytes).div_ceil(512) + 1;
+                let first = plan.log.len();
+                // The first record may overwrite the tail of the log. The metadata that the tail
+                // describes must be on the medium before (`xlog_cil_set_ctx_write_state`).
+                let flush_before = !each && sectors > record;
                 while sectors > 0 {
                     let piece = sectors.min(record);
                     sectors -= piece;
@@ -158,6 +167,7 @@ impl Journal {
                     // `xlog_cil_push_work` of fs/xfs/xfs_log_cil.c).
                     self.write(piece, each || sectors == 0, plan);
                 }
+                plan.log[first].flush_before = flush_before;
             }
         }
         plan.released.extend(std::mem::take(&mut self.running));
@@ -175,6 +185,7 @@ impl Journal {
                 start: Lbn(start),
                 sectors: Sectors(piece),
                 barrier,
+                flush_before: false,
             });
             self.head += piece;
             sectors -= piece;
@@ -220,6 +231,10 @@ mod tests {
             let mut plan = SyncPlan::default();
             journal.commit(&mut plan);
             let barriers: Vec<bool> = plan.log.iter().map(|write| write.barrier).collect();
+            // A checkpoint of several records begins with a flush.
+            let flushes: Vec<bool> = plan.log.iter().map(|write| write.flush_before).collect();
+            assert_eq!(flushes[0], !each);
+            assert!(!flushes[1..].contains(&true));
             // 1,000 changes of 256 bytes and a header, in records of 32 KiB.
             assert_eq!(barriers.len(), 8);
             barriers
@@ -252,6 +267,7 @@ mod tests {
             start: Lbn(start),
             sectors: Sectors(sectors),
             barrier,
+            flush_before: false,
         };
         assert_eq!(plan.log, [write(800, 16, false), write(816, 8, true)]);
         assert_eq!((plan.data, plan.released), (vec![Object(3)], vec![7]));

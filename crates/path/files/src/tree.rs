@@ -405,6 +405,10 @@ impl<F: Format> FileSystem for Tree<F> {
         self.journal.is_some()
     }
 
+    fn syncs_in_place(&self) -> bool {
+        self.journal.as_ref().is_none_or(Journal::logs_pages)
+    }
+
     fn fsync(
         &mut self,
         _caller: Caller,

@@ -11,8 +11,8 @@ use crate::Clock;
 use crate::direction::{ByDirection, Direction};
 use crate::elevator::{Context, Elevator};
 use fullstroke_contract::{
-    Below, Completion, Cx, Extent, Gauge, Hints, Node, Operation, Out, Port, Request, RequestId,
-    Stripes, Wake,
+    Below, Completion, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Operation, Out,
+    Port, Request, RequestId, Stripes, Wake,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
@@ -81,6 +81,8 @@ pub struct BlockLayer {
     throttle: Option<WriteBackThrottle>,
     flushing: Flushing,
     flushes: Flushes,
+    /// Number of flushes sent to the device.
+    flushed: u64,
     fua: bool,
     plug: Plug,
     /// Time from a submission to the arrival at the elevator.
@@ -126,6 +128,7 @@ impl BlockLayer {
                 .map(|target| WriteBackThrottle::new(target, settings.queue_depth)),
             flushing: settings.flush,
             flushes: Flushes::default(),
+            flushed: 0,
             fua: settings.fua,
             plug: Plug::new(settings),
             submission: settings.time.submission,
@@ -523,6 +526,7 @@ impl BlockLayer {
     fn issue_flush(&mut self, original: Option<u32>, out: &mut Out) {
         let Some(original) = original else { return };
         self.issued += 1;
+        self.flushed += 1;
         let Request { origin, hints, .. } = *self.originals.request(original);
         // The hint of a forced write is still set here, although the request below is a flush.
         let hints = Hints {
@@ -724,6 +728,17 @@ impl Node for BlockLayer {
             queue_length: held,
             idle_since: (held == 0).then_some(self.idle_since),
             ..Gauge::default()
+        }
+    }
+
+    /// Counts the flushes, if the device has no FUA: the device gets more flushes than the file
+    /// system asks for.
+    fn count(&self, _: Time, counters: &mut Counters) {
+        if !self.fua {
+            counters.layers.push(LayerReadings::new(
+                "block layer".to_owned(),
+                &[("device_flushes", self.flushed as f64)],
+            ));
         }
     }
 }

@@ -6,8 +6,8 @@ use crate::elevator::testing::{CAPACITY, ModelTracks, build, settings};
 use crate::elevator::{Elevator, REGISTRY};
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{
-    Breakdown, Completion, Cx, Effect, Extent, Hints, Node, Operation, Out, Port, PriorityClass,
-    Request, RequestId, Status, Stripes,
+    Breakdown, Completion, Counters, Cx, Effect, Extent, Hints, Node, Operation, Out, Port,
+    PriorityClass, Request, RequestId, Status, Stripes,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
@@ -619,6 +619,11 @@ fn a_forced_write_is_the_devices_or_a_write_and_a_flush() {
     trial.at(ms(4)).complete(3, ms(3), Status::Done);
     assert_eq!((trial.sent.len(), trial.ids()), (4, vec![0, 1]));
     assert_eq!(trial.layer.gauge().queue_length, 0);
+    let mut counters = Counters::default();
+    trial.layer.count(ms(4), &mut counters);
+    let readings = counters.layers.iter().flat_map(|layer| &layer.readings);
+    let counted: Vec<f64> = readings.map(|reading| reading.value).collect();
+    assert_eq!(counted, [1.0], "one flush for both");
 }
 
 #[test]
