@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{CAPACITY, Served, host, host_on, run, site};
+use common::{CAPACITY, Served, host, host_at, host_on, run, run_within, site};
 use fullstroke_contract::{Counters, Extent, Operation, Request, Signal, Status};
-use fullstroke_files::{Caller, FileSystem, SyncPlan, Touches};
+use fullstroke_files::{Caller, FileSystem, Site, SyncPlan, Touches};
 use fullstroke_programs::{Call, CallError, Fd, How, Laid, Next, Program, Turn};
 use fullstroke_tracks::Builder;
 use fullstroke_units::{Bytes, Duration, Lbn, Sectors, Time};
@@ -202,10 +202,19 @@ fn a_long_checkpoint_of_xfs_begins_and_ends_with_a_flush() {
     let directory = |number: usize| Call::MakeDirectory {
         path: Box::leak(format!("d{number}").into_boxed_str()),
     };
-    for (directories, flushes) in [(3, 1), (300, 2)] {
+    for (directories, flushes) in [(3, 1), (2000, 2)] {
         let mut calls: Vec<Call<'static>> = (0..directories).map(directory).collect();
         calls.push(Call::Sync);
-        let (_, all) = on(json!({ "kind": "xfs", "kernel": "today" }), vec![calls]);
+        // Today's XFS needs 300 MiB.
+        let capacity = Sectors(1 << 20);
+        let site = Site {
+            capacity,
+            ..site(1)
+        };
+        let files = json!({ "kind": "xfs", "kernel": "today" });
+        let vfs = host_at(files, 1000, Box::new(Calls::new(vec![calls])), None, site);
+        let serve = |_: &Request| (Duration::from_millis(1), Status::Done);
+        let (_, all) = run_within(capacity, vfs, serve, || None);
         let flushed = all
             .iter()
             .filter(|served| served.request.operation == Operation::Flush)
