@@ -279,7 +279,8 @@ mod tests {
                 bytes: 256,
                 each: false,
             };
-            let mut journal = Journal::new(vec![0..500], layout, Duration::from_secs(30));
+            let area = vec![0..500, 500..1000];
+            let mut journal = Journal::new(area, layout, Duration::from_secs(30));
             for _ in 0..3 {
                 journal.join(Time::ZERO, &[Touch::Dirty(7)], inodes);
             }

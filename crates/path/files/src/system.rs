@@ -282,6 +282,11 @@ pub trait FileSystem: Send {
         false
     }
 
+    /// Returns the pages that are read together with a page of metadata, this page included.
+    fn read_unit(&self, page: u64) -> Range<u64> {
+        page..page + 1
+    }
+
     /// Returns true if metadata lies in the page cache of the device, so that `sync` writes the
     /// metadata in place after the commit (`sync_bdevs` in `ksys_sync` of `fs/sync.c`). XFS has
     /// buffers of its own and writes metadata in place later (`xfsaild`).

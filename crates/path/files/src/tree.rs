@@ -406,6 +406,10 @@ impl<F: Format> FileSystem for Tree<F> {
         self.journal.is_some()
     }
 
+    fn read_unit(&self, page: u64) -> Range<u64> {
+        self.format.read_unit(page)
+    }
+
     fn syncs_in_place(&self) -> bool {
         self.journal.as_ref().is_none_or(Journal::logs_pages)
     }

@@ -84,7 +84,11 @@ impl Kernel {
         let page_of_device = |page| Run::new(Object::DEVICE, page, 1);
         let todo = &mut self.todo;
         let answer = match task {
-            Task::ReadPage(page) => self.cache.read_run(now, page_of_device(page), ticket, todo),
+            Task::ReadPage(page) => {
+                let unit = self.fs.read_unit(page);
+                let run = Run::new(Object::DEVICE, unit.start, unit.end - unit.start);
+                self.cache.read_run(now, run, ticket, todo)
+            }
             Task::DirtyPage(page) => self
                 .cache
                 .write_run(now, page_of_device(page), ticket, todo),

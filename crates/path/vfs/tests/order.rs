@@ -223,6 +223,32 @@ fn a_long_checkpoint_of_xfs_begins_and_ends_with_a_flush() {
     }
 }
 
+#[test]
+fn xfs_of_today_reads_inodes_in_clusters_of_16_kib() {
+    for (kernel, sectors) in [("2.6.24", 8), ("today", 32)] {
+        let keys = json!({ "kernel": kernel }).as_object().cloned().unwrap();
+        let site = Site {
+            capacity: Sectors(1 << 20),
+            ..site(1)
+        };
+        let mut fs = fullstroke_files::make("xfs", &keys, &site).unwrap();
+        let (root, mut touches) = (fs.root(), Touches::new());
+        fs.create(Caller::default(), root, "a", &mut touches)
+            .unwrap();
+        let units: Vec<u64> = touches
+            .list()
+            .iter()
+            .map(|touch| {
+                let (page, unit) = (touch.page(), fs.read_unit(touch.page()));
+                assert!(unit.contains(&page), "{unit:?} is read for {page}");
+                8 * (unit.end - unit.start)
+            })
+            .collect();
+        assert_eq!(units.iter().max(), Some(&sectors), "{kernel}: {units:?}");
+        assert!(units.contains(&8), "{kernel}: headers are read alone");
+    }
+}
+
 /// Runs with a PULL for these addresses after each event.
 fn pulling(files: Value, calls: Vec<Call<'static>>, extent: Extent) -> Vec<Served> {
     let vfs = host(files, 1000, 1, Box::new(Calls::new(vec![calls])));
