@@ -106,7 +106,10 @@ def groups(report):
 
 
 def kernels(name, elevator, text, folder):
-    (Path("/sys/block") / name / "queue" / "scheduler").write_text(elevator)
+    scheduler = Path("/sys/block") / name / "queue" / "scheduler"
+    # bfq remembers the rate of the device from job to job. A new elevator knows nothing.
+    scheduler.write_text("none")
+    scheduler.write_text(elevator)
     job = folder / "job.fio"
     head = f"[global]\nfilename=/dev/{name}\nlat_percentiles=1\nclat_percentiles=0"
     job.write_text(text.replace("[global]", head, 1))

@@ -142,6 +142,7 @@ pub const READINGS: &[ReadingName] = &[
     less("files_metadata_writes", "writes of file-system metadata in place (not to the journal)"),
     less("files_log_writes", "writes to the journal of the file system"),
     less("files_flushes", "flushes of the device that the file system needed"),
+    less("device_flushes", "flushes sent to a device without FUA, with the flushes after forced writes"),
     less("volume_shift_copied_mb", "data copied by shifts, in 10^6 bytes"),
 ];
 

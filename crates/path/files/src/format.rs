@@ -83,6 +83,11 @@ pub(crate) trait Format: Send {
     /// Returns the page of the device that holds the inode.
     fn inode_page(&self, number: u32, inode: &Inode<Self::Extra>) -> u64;
 
+    /// Returns the pages that are read together with a page of metadata, this page included.
+    fn read_unit(&self, page: u64) -> Range<u64> {
+        page..page + 1
+    }
+
     /// Gives places to all of `pages`, none of which has a place. On an error, the pages placed so
     /// far keep their places.
     fn place(

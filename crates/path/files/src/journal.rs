@@ -9,7 +9,7 @@ use crate::system::{LogWrite, PAGE_SECTORS, SyncPlan};
 use crate::touches::Touch;
 use fullstroke_contract::Object;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Format of a transaction in the log.
@@ -23,13 +23,18 @@ pub(crate) enum Layout {
         /// Size of an in-core log buffer in sectors (`logbsize`).
         record: u64,
         /// Mean number of bytes of a changed page in the log: the format of the log item, and the
-        /// changed 128-byte chunks (`XFS_BLF_CHUNK`).
+        /// changed 128-byte chunks (`XFS_BLF_CHUNK`). Inodes have log items of their own
+        /// (`INODE_BYTES`), unless `each` is true.
         bytes: u64,
         /// True if the changes of each operation are logged anew, and written as soon as the
         /// buffers are full. Kernels before delayed logging (2.6.39) do so.
         each: bool,
     },
 }
+
+/// Bytes of a changed inode in the log: three operation headers of 12 bytes, the format of the item
+/// (56), the core (`struct xfs_log_dinode`, 176) and one extent (16).
+const INODE_BYTES: u64 = 284;
 
 /// Number of pages that one descriptor block names: 4096 bytes less header and tail, 16 bytes for
 /// each page with 64-bit checksummed tags (`journal_tag_bytes`).
@@ -44,6 +49,8 @@ pub(crate) struct Journal {
     /// Position of the next write, in sectors from the beginning of the log.
     head: u64,
     running: BTreeSet<u64>,
+    /// Changed inodes of the running transaction, with their pages.
+    inodes: BTreeMap<u32, u64>,
     /// Files whose data must be on the device before the transaction is written.
     data: BTreeSet<Object>,
     opened: Time,
@@ -64,6 +71,7 @@ impl Journal {
             interval,
             head: 0,
             running: BTreeSet::new(),
+            inodes: BTreeMap::new(),
             data: BTreeSet::new(),
             opened: Time::NEVER,
             changes: 0,
@@ -71,8 +79,8 @@ impl Journal {
         }
     }
 
-    /// Adds the pages touched by an operation to the running transaction.
-    pub(crate) fn join(&mut self, now: Time, touches: &[Touch]) {
+    /// Adds the pages touched by an operation and the changed inodes to the running transaction.
+    pub(crate) fn join(&mut self, now: Time, touches: &[Touch], inodes: &[(u32, u64)]) {
         for touch in touches {
             match *touch {
                 Touch::Read(_) => {}
@@ -93,6 +101,9 @@ impl Journal {
                 }
             }
         }
+        if matches!(self.layout, Layout::Changes { each: false, .. }) {
+            self.inodes.extend(inodes.iter().copied());
+        }
         if let Layout::Changes {
             record,
             bytes,
@@ -112,6 +123,11 @@ impl Journal {
     /// Drops the requirement for a removed file, whose data need not be written any more.
     pub(crate) fn forget(&mut self, file: Object) {
         self.data.remove(&file);
+    }
+
+    /// True if the log holds whole pages, which are pages of the device's page cache (jbd2).
+    pub(crate) fn logs_pages(&self) -> bool {
+        self.layout == Layout::Pages
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -148,8 +164,16 @@ impl Journal {
             } => {
                 // Delayed logging (2.6.39) logs a page once, however often it changed in the
                 // transaction.
-                let changes = if each { self.changes } else { held };
-                let mut sectors = (changes * bytes).div_ceil(512) + 1;
+                let changed = if each {
+                    self.changes * bytes
+                } else {
+                    self.changed_bytes(bytes)
+                };
+                let mut sectors = changed.div_ceil(512) + 1;
+                let first = plan.log.len();
+                // The first record may overwrite the tail of the log. The metadata that the tail
+                // describes must be on the medium before (`xlog_cil_set_ctx_write_state`).
+                let flush_before = !each && sectors > record;
                 while sectors > 0 {
                     let piece = sectors.min(record);
                     sectors -= piece;
@@ -158,12 +182,24 @@ impl Journal {
                     // `xlog_cil_push_work` of fs/xfs/xfs_log_cil.c).
                     self.write(piece, each || sectors == 0, plan);
                 }
+                plan.log[first].flush_before = flush_before;
             }
         }
         plan.released.extend(std::mem::take(&mut self.running));
         self.opened = Time::NEVER;
         self.full = Time::NEVER;
         self.changes = 0;
+        self.inodes.clear();
+    }
+
+    /// Returns the number of bytes of the running transaction in the log: an item for each inode,
+    /// however often it changed, and `bytes` for each other page.
+    fn changed_bytes(&self, bytes: u64) -> u64 {
+        let held = |page: &&u64| self.running.contains(page);
+        let pages: BTreeSet<&u64> = self.inodes.values().filter(held).collect();
+        let others = self.running.len() - pages.len();
+        let inodes = self.inodes.values().filter(held).count();
+        inodes as u64 * INODE_BYTES + others as u64 * bytes
     }
 
     /// Appends writes from the head on. A write at the end of the log continues at its beginning.
@@ -175,6 +211,7 @@ impl Journal {
                 start: Lbn(start),
                 sectors: Sectors(piece),
                 barrier,
+                flush_before: false,
             });
             self.head += piece;
             sectors -= piece;
@@ -216,10 +253,14 @@ mod tests {
             let mut journal =
                 Journal::new(vec![0..500, 500..1000], layout, Duration::from_secs(30));
             let touches: Vec<Touch> = (0..1000).map(Touch::Dirty).collect();
-            journal.join(Time::ZERO, &touches);
+            journal.join(Time::ZERO, &touches, &[]);
             let mut plan = SyncPlan::default();
             journal.commit(&mut plan);
             let barriers: Vec<bool> = plan.log.iter().map(|write| write.barrier).collect();
+            // A checkpoint of several records begins with a flush.
+            let flushes: Vec<bool> = plan.log.iter().map(|write| write.flush_before).collect();
+            assert_eq!(flushes[0], !each);
+            assert!(!flushes[1..].contains(&true));
             // 1,000 changes of 256 bytes and a header, in records of 32 KiB.
             assert_eq!(barriers.len(), 8);
             barriers
@@ -228,6 +269,29 @@ mod tests {
         let today = barriers(false);
         assert_eq!(today.iter().filter(|&&barrier| barrier).count(), 1);
         assert_eq!(today.last(), Some(&true));
+    }
+
+    #[test]
+    fn xfs_logs_each_inode_of_a_page_once() {
+        let sectors = |inodes: &[(u32, u64)]| {
+            let layout = Layout::Changes {
+                record: 64,
+                bytes: 256,
+                each: false,
+            };
+            let area = vec![0..500, 500..1000];
+            let mut journal = Journal::new(area, layout, Duration::from_secs(30));
+            for _ in 0..3 {
+                journal.join(Time::ZERO, &[Touch::Dirty(7)], inodes);
+            }
+            let mut plan = SyncPlan::default();
+            journal.commit(&mut plan);
+            plan.log[0].sectors.0
+        };
+        // A header, and one item of 284 bytes or eight of these.
+        assert_eq!(sectors(&[(1, 7)]), 2);
+        let eight: Vec<(u32, u64)> = (1..9).map(|number| (number, 7)).collect();
+        assert_eq!(sectors(&eight), 1 + 5);
     }
 
     #[test]
@@ -242,8 +306,9 @@ mod tests {
         journal.join(
             second(1),
             &[Touch::Read(9), Touch::Dirty(7), Touch::Fresh(8)],
+            &[(1, 7)],
         );
-        journal.join(second(2), &[Touch::Dirty(7), Touch::Forget(8)]);
+        journal.join(second(2), &[Touch::Dirty(7), Touch::Forget(8)], &[]);
         journal.order(Object(3));
         assert_eq!(journal.due(), second(6));
         let mut plan = SyncPlan::default();
@@ -252,11 +317,12 @@ mod tests {
             start: Lbn(start),
             sectors: Sectors(sectors),
             barrier,
+            flush_before: false,
         };
         assert_eq!(plan.log, [write(800, 16, false), write(816, 8, true)]);
         assert_eq!((plan.data, plan.released), (vec![Object(3)], vec![7]));
         // The next transaction reaches the end of the log and continues at the beginning.
-        journal.join(second(9), &[Touch::Dirty(1)]);
+        journal.join(second(9), &[Touch::Dirty(1)], &[]);
         let mut plan = SyncPlan::default();
         journal.commit(&mut plan);
         assert_eq!(

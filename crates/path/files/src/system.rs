@@ -118,6 +118,8 @@ pub struct LogWrite {
     /// True for a barrier: earlier writes must be on the medium first, and this write must be on
     /// the medium when it completes (a flush and FUA).
     pub barrier: bool,
+    /// True if a flush of the device goes before the write, and the write itself is not forced.
+    pub flush_before: bool,
 }
 
 impl SyncPlan {
@@ -278,6 +280,18 @@ pub trait FileSystem: Send {
     /// Returns true if metadata is held back until a commit.
     fn holds_metadata(&self) -> bool {
         false
+    }
+
+    /// Returns the pages that are read together with a page of metadata, this page included.
+    fn read_unit(&self, page: u64) -> Range<u64> {
+        page..page + 1
+    }
+
+    /// Returns true if metadata lies in the page cache of the device, so that `sync` writes the
+    /// metadata in place after the commit (`sync_bdevs` in `ksys_sync` of `fs/sync.c`). XFS has
+    /// buffers of its own and writes metadata in place later (`xfsaild`).
+    fn syncs_in_place(&self) -> bool {
+        true
     }
     /// Adds to `plan` the writes that make a file durable.
     fn fsync(

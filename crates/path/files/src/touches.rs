@@ -36,8 +36,17 @@ const LATELY: usize = 12;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
     list: Vec<Touch>,
+    /// Changed inodes with their pages, for journals that log inodes one by one.
+    inodes: Vec<(u32, u64)>,
     /// True if no caller reads the touches. Only a journal learns of them then.
     unread: bool,
+}
+
+/// A place in the list, for the touches from there on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    touches: usize,
+    inodes: usize,
 }
 
 impl Touches {
@@ -67,6 +76,7 @@ impl Touches {
     /// Empties the list for the next operation.
     pub fn clear(&mut self) {
         self.list.clear();
+        self.inodes.clear();
     }
     pub(crate) fn read(&mut self, page: u64) {
         self.push(Touch::Read(page));
@@ -90,6 +100,13 @@ impl Touches {
             self.list.extend([Touch::Read(page), Touch::Dirty(page)]);
         }
     }
+    /// Records that the inode `number` on `page` is read and changed.
+    pub(crate) fn change_inode(&mut self, number: u32, page: u64) {
+        self.change(page);
+        if !self.unread && self.inodes.last() != Some(&(number, page)) {
+            self.inodes.push((number, page));
+        }
+    }
     /// Records that a page which always stays in memory is changed, as `change` does without the
     /// read.
     pub(crate) fn change_resident(&mut self, page: u64) {
@@ -105,11 +122,17 @@ impl Touches {
     pub(crate) fn forget(&mut self, page: u64) {
         self.push(Touch::Forget(page));
     }
-    /// Returns the touches from `mark` on, for the journal.
-    pub(crate) fn since(&self, mark: usize) -> &[Touch] {
-        self.list.get(mark..).unwrap_or_default()
+    /// Returns the touches and the changed inodes from `mark` on, for the journal.
+    pub(crate) fn since(&self, mark: Mark) -> (&[Touch], &[(u32, u64)]) {
+        (
+            self.list.get(mark.touches..).unwrap_or_default(),
+            self.inodes.get(mark.inodes..).unwrap_or_default(),
+        )
     }
-    pub(crate) fn mark(&self) -> usize {
-        self.list.len()
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            touches: self.list.len(),
+            inodes: self.inodes.len(),
+        }
     }
 }

@@ -102,7 +102,7 @@ impl<F: Format> Tree<F> {
     /// Reports that the page of the object's inode is read and changed.
     fn change_inode(&self, object: Object, touches: &mut Touches) {
         if let Some(inode) = self.inodes.get(&object.0) {
-            touches.change(self.format.inode_page(object.0, inode));
+            touches.change_inode(object.0, self.format.inode_page(object.0, inode));
         }
     }
 
@@ -128,7 +128,8 @@ impl<F: Format> Tree<F> {
         let changed = change(self, touches);
         touches.set_unread(unread);
         if let Some(journal) = &mut self.journal {
-            journal.join(caller.now, touches.since(mark));
+            let (pages, inodes) = touches.since(mark);
+            journal.join(caller.now, pages, inodes);
         }
         changed
     }
@@ -403,6 +404,14 @@ impl<F: Format> FileSystem for Tree<F> {
 
     fn holds_metadata(&self) -> bool {
         self.journal.is_some()
+    }
+
+    fn read_unit(&self, page: u64) -> Range<u64> {
+        self.format.read_unit(page)
+    }
+
+    fn syncs_in_place(&self) -> bool {
+        self.journal.as_ref().is_none_or(Journal::logs_pages)
     }
 
     fn fsync(

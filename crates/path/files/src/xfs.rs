@@ -434,6 +434,15 @@ impl Format for Xfs {
         inode.extra.page
     }
 
+    /// Reads inodes in clusters. (Linux 2.6.24 reads clusters of 8 KiB. Here it reads pages, so that
+    /// results of studies stay as recorded.)
+    fn read_unit(&self, page: u64) -> Range<u64> {
+        match self.config.kernel {
+            Kernel::Old => page..page + 1,
+            Kernel::Today => self.inodes.cluster(page),
+        }
+    }
+
     fn place(
         &mut self,
         _caller: Caller,

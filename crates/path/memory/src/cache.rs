@@ -16,7 +16,7 @@ use crate::desk::Desk;
 use crate::device::{Device, IoId, Queue};
 use crate::dirty::DirtyObjects;
 use crate::out::Out;
-use crate::pages::{Pages, flag};
+use crate::pages::{Pages, Stretch, flag};
 use crate::read_ahead::{Cuts, Plan, ReadAhead};
 use crate::replacement::Replacement;
 use crate::run::Run;
@@ -300,7 +300,22 @@ impl Cache {
 
     /// Calls `act` for each stretch of a run with one of these flags. Stretches are cut at the ends
     /// of the run.
-    fn each(&mut self, run: Run, wanted: u16, mut act: impl FnMut(&mut Cache, u32)) {
+    fn each(&mut self, run: Run, wanted: u16, act: impl FnMut(&mut Cache, u32)) {
+        self.each_that(run, |stretch| stretch.is(wanted), act);
+    }
+
+    /// Calls `act` for each stretch of a run, also for clean pages that have been used: these pages
+    /// have no flag.
+    fn each_held(&mut self, run: Run, act: impl FnMut(&mut Cache, u32)) {
+        self.each_that(run, |_| true, act);
+    }
+
+    fn each_that(
+        &mut self,
+        run: Run,
+        wanted: impl Fn(&Stretch) -> bool,
+        mut act: impl FnMut(&mut Cache, u32),
+    ) {
         let mut at = run.first;
         while at < run.end()
             && let Some(slot) = self.pages.from(run.object, at)
@@ -314,7 +329,7 @@ impl Cache {
                 from < to,
                 "no page of {stretch:?} lies behind {at} in {run:?}"
             );
-            if stretch.is(wanted) {
+            if wanted(&stretch) {
                 let slot = self.pages.cut(slot, from, to);
                 act(self, slot);
             }

@@ -73,6 +73,11 @@ pub struct Config {
     /// time. Default: all files except under `/proc`, `/sys` and `/dev`.
     #[serde(default = "root")]
     pub under: String,
+    /// Directory at which the file system was mounted in the recording. Names of the recording lose
+    /// this prefix. Calls on files outside take their recorded time. Default `/`. A file system puts
+    /// directories near their parents or far from them, so a wrong directory moves the files.
+    #[serde(default = "root")]
+    pub mount: String,
     /// True to count unknown lines and leave them out; false to report an error (default).
     #[serde(default)]
     pub skip_unknown_lines: bool,
@@ -103,9 +108,24 @@ fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, Progr
         let message = format!("found {}; expected 0 to {THINK_MAX}", config.think);
         return Err(ConfigError::new("think", message).into());
     }
+    if !config.mount.starts_with('/') {
+        let message = format!(
+            "found `{}`; expected a path from `/` on, as \"/srv\"",
+            config.mount
+        );
+        return Err(ConfigError::new("mount", message).into());
+    }
+    if !meet(&config.under, &config.mount) {
+        let message = format!(
+            "found `{}`, which holds nothing of `mount = \"{}\"`; expected a directory in `mount`, or one that holds `mount`",
+            config.under, config.mount
+        );
+        return Err(ConfigError::new("under", message).into());
+    }
     let options = Options {
         directory: config.directory,
         under: config.under,
+        mount: config.mount,
         skip_unknown_lines: config.skip_unknown_lines,
     };
     let recording = reader::read(text.unwrap_or_default(), options)?;
@@ -119,6 +139,12 @@ fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, Progr
         recording: Arc::new(recording),
         think: config.think,
     }))
+}
+
+/// True if one of two directories holds the other, or if the two are one.
+fn meet(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(|path| files::joined("", path).unwrap_or_default());
+    files::within(&one, &other).is_some() || files::within(&other, &one).is_some()
 }
 
 struct Recorded {
@@ -424,6 +450,50 @@ mod tests {
                 .iter()
                 .any(|note| note.contains("paths outside"))
         );
+    }
+
+    #[test]
+    fn names_begin_at_the_mount_point_of_the_recording() {
+        let plain = play(SQLITE, json!({ "mount": "/srv" }));
+        assert!(
+            plain.files.keys().all(|path| path.starts_with("demo")),
+            "{:?}",
+            plain.files
+        );
+        assert_eq!(plain.files.get("demo/t.db"), Some(&8192));
+        let notes = plain.report.notes.join("\n");
+        assert!(
+            notes.contains("paths outside") && !notes.contains("here"),
+            "{notes}"
+        );
+        // The mount point itself is the root.
+        let text = recording(&[
+            "7 10.0 stat(\"/srv\", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0 <0.1>",
+            "7 10.2 openat(AT_FDCWD, \"/srvice\", O_RDONLY) = 3 <0.1>",
+            "7 10.4 openat(AT_FDCWD, \"/srv/a\", O_RDONLY) = 4 <0.1>",
+        ]);
+        let plain = play(&text, json!({ "mount": "/srv/" }));
+        let calls: Vec<&str> = plain.calls.iter().map(|(_, call)| &call[..4]).collect();
+        assert_eq!(calls, ["Stat", "Open"]);
+        assert!(plain.files.contains_key("a"), "{:?}", plain.files);
+    }
+
+    #[test]
+    fn a_mount_point_that_cannot_be_is_refused() {
+        for (more, key) in [
+            (json!({ "mount": "srv" }), "mount"),
+            (json!({ "mount": "/srv", "under": "/home" }), "under"),
+            (json!({ "mount": "/srv", "under": "/srvice" }), "under"),
+        ] {
+            let mut all = keys(json!({ "file": "recording" }));
+            all.extend(keys(more));
+            let error = Plain::default()
+                .run("strace", &all, Some(SQLITE), 1)
+                .unwrap_err();
+            assert!(error.contains(key) && error.contains("found"), "{error}");
+        }
+        let inside = json!({ "mount": "/srv", "under": "/srv/demo" });
+        assert_eq!(play(SQLITE, inside).files.get("demo/t.db"), Some(&8192));
     }
 
     /// Lines of real recordings, in any order and cut anywhere.

@@ -60,6 +60,9 @@ impl Kernel {
             }
             Call::Sync => {
                 self.push(process, [Task::SyncAll, Task::Commit]);
+                if self.fs.syncs_in_place() {
+                    self.push(process, [Task::SyncObject(Object::DEVICE)]);
+                }
                 Ok(0)
             }
             Call::Truncate { path, bytes } => {

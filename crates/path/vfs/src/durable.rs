@@ -93,6 +93,12 @@ impl Kernel {
             sectors: write.sectors,
         };
         if !write.barrier {
+            if write.flush_before && self.settings.barrier {
+                steps.extend([
+                    Task::Issue(Operation::Flush, Extent::default(), false),
+                    Task::Settle,
+                ]);
+            }
             steps.push_back(Task::Issue(Operation::Write, extent, false));
             return;
             // The commit record must follow all other parts of the log on the medium. Otherwise a crash

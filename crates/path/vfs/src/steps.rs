@@ -3,6 +3,7 @@
 use crate::kernel::{Flight, Kernel};
 use crate::task::{Owner, Task, Waits};
 use fullstroke_contract::{Object, Out, Status};
+use fullstroke_files::FileSystem;
 use fullstroke_memory::{Answer, Run, Ticket};
 use fullstroke_programs::{CallError, Fd};
 use fullstroke_units::Time;
@@ -84,7 +85,10 @@ impl Kernel {
         let page_of_device = |page| Run::new(Object::DEVICE, page, 1);
         let todo = &mut self.todo;
         let answer = match task {
-            Task::ReadPage(page) => self.cache.read_run(now, page_of_device(page), ticket, todo),
+            Task::ReadPage(page) => {
+                let run = unit_of(self.fs.as_ref(), page);
+                self.cache.read_run(now, run, ticket, todo)
+            }
             Task::DirtyPage(page) => self
                 .cache
                 .write_run(now, page_of_device(page), ticket, todo),
@@ -218,4 +222,10 @@ impl Kernel {
             }
         }
     }
+}
+
+/// Returns the pages of the device that are read together with a page of metadata.
+fn unit_of(fs: &dyn FileSystem, page: u64) -> Run {
+    let unit = fs.read_unit(page);
+    Run::new(Object::DEVICE, unit.start, unit.end - unit.start)
 }

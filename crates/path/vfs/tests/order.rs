@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::{CAPACITY, Served, host, host_on, run, site};
+use common::{CAPACITY, Served, host, host_at, host_on, run, run_within, site};
 use fullstroke_contract::{Counters, Extent, Operation, Request, Signal, Status};
-use fullstroke_files::{Caller, FileSystem, SyncPlan, Touches};
+use fullstroke_files::{Caller, FileSystem, Site, SyncPlan, Touches};
 use fullstroke_programs::{Call, CallError, Fd, How, Laid, Next, Program, Turn};
 use fullstroke_tracks::Builder;
-use fullstroke_units::{Bytes, Duration, Lbn, Sectors};
+use fullstroke_units::{Bytes, Duration, Lbn, Sectors, Time};
 use fullstroke_vfs::Vfs;
 use serde_json::{Value, json};
 use std::ops::Range;
@@ -179,6 +179,73 @@ fn metadata_reach_their_place_only_behind_the_transaction_that_they_are_in() {
             let of_log = served.request.extent.end() == first.request.extent.start;
             assert!(of_log || served.issued >= first.ended, "{kind}: {served:?}");
         }
+    }
+}
+
+#[test]
+fn a_sync_writes_metadata_in_place_if_they_are_in_the_page_cache() {
+    for (kind, in_place) in [("ext2", true), ("ext4", true), ("xfs", false)] {
+        let calls = [&create("a", 9000)[..], &[Call::Sync]].concat();
+        let (_, all) = on(json!({ "kind": kind }), vec![calls]);
+        let metadata = metadata(kind, "a");
+        let logged = all.iter().find(|served| is_commit(served));
+        let ended = logged.map_or(Time::ZERO, |commit| commit.ended);
+        let found = writes_to(&all, &metadata)
+            .filter(|served| served.issued >= ended)
+            .count();
+        assert_eq!(found > 0, in_place, "{kind}: {found}");
+    }
+}
+
+#[test]
+fn a_long_checkpoint_of_xfs_begins_and_ends_with_a_flush() {
+    let directory = |number: usize| Call::MakeDirectory {
+        path: Box::leak(format!("d{number}").into_boxed_str()),
+    };
+    for (directories, flushes) in [(3, 1), (2000, 2)] {
+        let mut calls: Vec<Call<'static>> = (0..directories).map(directory).collect();
+        calls.push(Call::Sync);
+        // Today's XFS needs 300 MiB.
+        let capacity = Sectors(1 << 20);
+        let site = Site {
+            capacity,
+            ..site(1)
+        };
+        let files = json!({ "kind": "xfs", "kernel": "today" });
+        let vfs = host_at(files, 1000, Box::new(Calls::new(vec![calls])), None, site);
+        let serve = |_: &Request| (Duration::from_millis(1), Status::Done);
+        let (_, all) = run_within(capacity, vfs, serve, || None);
+        let flushed = all
+            .iter()
+            .filter(|served| served.request.operation == Operation::Flush)
+            .count();
+        assert_eq!(flushed, flushes, "{directories} directories");
+    }
+}
+
+#[test]
+fn xfs_of_today_reads_inodes_in_clusters_of_16_kib() {
+    for (kernel, sectors) in [("2.6.24", 8), ("today", 32)] {
+        let keys = json!({ "kernel": kernel }).as_object().cloned().unwrap();
+        let site = Site {
+            capacity: Sectors(1 << 20),
+            ..site(1)
+        };
+        let mut fs = fullstroke_files::make("xfs", &keys, &site).unwrap();
+        let (root, mut touches) = (fs.root(), Touches::new());
+        fs.create(Caller::default(), root, "a", &mut touches)
+            .unwrap();
+        let units: Vec<u64> = touches
+            .list()
+            .iter()
+            .map(|touch| {
+                let (page, unit) = (touch.page(), fs.read_unit(touch.page()));
+                assert!(unit.contains(&page), "{unit:?} is read for {page}");
+                8 * (unit.end - unit.start)
+            })
+            .collect();
+        assert_eq!(units.iter().max(), Some(&sectors), "{kernel}: {units:?}");
+        assert!(units.contains(&8), "{kernel}: headers are read alone");
     }
 }
 

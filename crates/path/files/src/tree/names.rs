@@ -229,7 +229,7 @@ impl<F: Format> Tree<F> {
         inode.delayed = Default::default();
         self.format.walk(&inode, 0..inode.map.end(), touches);
         self.format.release(object.0, &mut inode, 0, touches);
-        touches.change(self.format.inode_page(object.0, &inode));
+        touches.change_inode(object.0, self.format.inode_page(object.0, &inode));
         self.format.free_inode(object.0, &inode, touches);
         if let Some(journal) = &mut self.journal {
             journal.forget(object);

@@ -60,6 +60,21 @@ impl Inodes {
             .map(|&page| page..page + self.chunk_pages())
     }
 
+    /// Returns the pages of the cluster of inodes that holds `page`, or `page` alone if the page holds
+    /// no inodes. A cluster has 32 inodes: 8 KiB for each 256 bytes of an inode
+    /// (`XFS_INODE_BIG_CLUSTER_SIZE`; `xfs_ialloc_setup_geometry`).
+    pub(super) fn cluster(&self, page: u64) -> Range<u64> {
+        let pages = (2 * self.inode_bytes / 256).max(1);
+        let chunk = self.by_page.range(..=page).next_back();
+        match chunk {
+            Some((&start, _)) if page < start + self.chunk_pages() => {
+                let first = start + (page - start) / pages * pages;
+                first..(first + pages).min(start + self.chunk_pages())
+            }
+            _ => page..page + 1,
+        }
+    }
+
     /// Returns the page that holds an inode.
     pub(super) fn page(&self, number: u32) -> u64 {
         let (slot, within) = parts(number);

@@ -11,8 +11,8 @@ use crate::Clock;
 use crate::direction::{ByDirection, Direction};
 use crate::elevator::{Context, Elevator};
 use fullstroke_contract::{
-    Below, Completion, Cx, Extent, Gauge, Hints, Node, Operation, Out, Port, Request, RequestId,
-    Stripes, Wake,
+    Below, Completion, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Operation, Out,
+    Port, Request, RequestId, Stripes, Wake,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
@@ -81,6 +81,8 @@ pub struct BlockLayer {
     throttle: Option<WriteBackThrottle>,
     flushing: Flushing,
     flushes: Flushes,
+    /// Number of flushes sent to the device.
+    flushed: u64,
     fua: bool,
     plug: Plug,
     /// Time from a submission to the arrival at the elevator.
@@ -126,6 +128,7 @@ impl BlockLayer {
                 .map(|target| WriteBackThrottle::new(target, settings.queue_depth)),
             flushing: settings.flush,
             flushes: Flushes::default(),
+            flushed: 0,
             fua: settings.fua,
             plug: Plug::new(settings),
             submission: settings.time.submission,
@@ -149,15 +152,19 @@ impl BlockLayer {
 
     /// Carries out the arrivals that are due by `now`, at their own times, and completes the requests
     /// whose submitters run again.
-    fn catch_up(&mut self, now: Time, out: &mut Out) {
+    fn catch_up(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
         while let Some(&(at, request)) = self.arriving.front().filter(|&&(at, _)| at <= now) {
             self.arriving.pop_front();
-            self.enter(at, request, out);
+            self.enter(at, request, below, out);
         }
         self.originals.leave(now, out);
     }
 
-    fn enter(&mut self, now: Time, request: Request, out: &mut Out) {
+    fn enter(&mut self, now: Time, request: Request, below: Below<'_>, out: &mut Out) {
+        if self.plug.is_of_another(request.hints.process) {
+            self.plug.pull();
+            self.dispatch(now, below, out);
+        }
         if request.operation == Operation::Flush && self.flushing == Flushing::Drain {
             let original = self.originals.open(now, request, 1);
             self.gate.close(original);
@@ -170,6 +177,12 @@ impl BlockLayer {
             self.arrive(now, request);
             // A merge may have freed a request.
             self.admit_waiting(now);
+            if request.hints.direct && self.plug.is_of_submission() {
+                // A direct request is a system call of its own, and the plug ends with the call
+                // (`blk_finish_plug` in `__submit_bio` and in `io_submit`).
+                self.plug.pull();
+                self.dispatch(now, below, out);
+            }
         }
     }
 
@@ -317,7 +330,8 @@ impl BlockLayer {
         self.neighbours.insert(slot, &arrival);
         self.elevator
             .add(self.clock.read(now), slot, &self.requests);
-        self.plug.added(now, self.waiting, arrival.synchronous);
+        self.plug
+            .added(now, self.waiting, arrival.synchronous, arrival.process);
         self.unplug_at(arrival.extent.end());
         self.waiting += 1;
         true
@@ -512,6 +526,7 @@ impl BlockLayer {
     fn issue_flush(&mut self, original: Option<u32>, out: &mut Out) {
         let Some(original) = original else { return };
         self.issued += 1;
+        self.flushed += 1;
         let Request { origin, hints, .. } = *self.originals.request(original);
         // The hint of a forced write is still set here, although the request below is a flush.
         let hints = Hints {
@@ -649,9 +664,9 @@ impl BlockLayer {
 impl Node for BlockLayer {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
-        self.catch_up(now, out);
+        self.catch_up(now, below, out);
         if self.submission == Duration::ZERO {
-            self.enter(now, request, out);
+            self.enter(now, request, below, out);
         } else {
             self.arriving.push_back((now + self.submission, request));
         }
@@ -660,7 +675,7 @@ impl Node for BlockLayer {
 
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
-        self.catch_up(now, out);
+        self.catch_up(now, below, out);
         self.finish(now, &completion, out);
         self.admit_waiting(now);
         if self.originals.len() == 0 {
@@ -677,7 +692,7 @@ impl Node for BlockLayer {
 
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
-        self.catch_up(now, out);
+        self.catch_up(now, below, out);
         self.plug.wake(now);
         if let Some(throttle) = &mut self.throttle
             && throttle.wake(now)
@@ -713,6 +728,17 @@ impl Node for BlockLayer {
             queue_length: held,
             idle_since: (held == 0).then_some(self.idle_since),
             ..Gauge::default()
+        }
+    }
+
+    /// Counts the flushes, if the device has no FUA: the device gets more flushes than the file
+    /// system asks for.
+    fn count(&self, _: Time, counters: &mut Counters) {
+        if !self.fua {
+            counters.layers.push(LayerReadings::new(
+                "block layer".to_owned(),
+                &[("device_flushes", self.flushed as f64)],
+            ));
         }
     }
 }

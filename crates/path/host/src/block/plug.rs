@@ -17,8 +17,8 @@ pub enum Plugging {
     /// the queue. Enough requests wait. The delay has passed. The device completes a request. A
     /// submitter has submitted everything before it waits.
     Queue,
-    /// As in Linux today: requests of one submission are held back until all have arrived, or until
-    /// enough wait.
+    /// As in Linux today: requests of one submission are held back until all have arrived, until
+    /// enough wait, or until another process submits (each task has its own plug).
     #[default]
     Task,
 }
@@ -47,6 +47,8 @@ pub(super) struct Plug {
     due: Option<Time>,
     /// Number of requests added since the plugging.
     held: u32,
+    /// Process that plugged the queue.
+    process: u32,
 }
 
 impl Plug {
@@ -66,11 +68,27 @@ impl Plug {
             clock,
             due: None,
             held: 0,
+            process: 0,
         }
     }
 
+    /// True if the plug belongs to one submission.
+    pub(super) fn is_of_submission(&self) -> bool {
+        self.kind == Plugging::Task && self.due.is_some()
+    }
+
+    /// True if another process than `process` holds its requests back. The plug is part of a task
+    /// (`struct blk_plug` in `current`), so the requests of that task go on without a wait for
+    /// `process`.
+    pub(super) fn is_of_another(&self, process: u32) -> bool {
+        self.is_of_submission() && self.process != process
+    }
+
     /// Records a new request and the number of others in the elevator, `waiting`.
-    pub(super) fn added(&mut self, now: Time, waiting: u32, synchronous: bool) {
+    pub(super) fn added(&mut self, now: Time, waiting: u32, synchronous: bool, process: u32) {
+        if self.due.is_none() {
+            self.process = process;
+        }
         match (self.kind, self.due) {
             (Plugging::Queue, None) if waiting == 0 => self.plug(self.clock.read(now) + self.delay),
             (Plugging::Task, None) => self.plug(now),

@@ -6,8 +6,8 @@ use crate::elevator::testing::{CAPACITY, ModelTracks, build, settings};
 use crate::elevator::{Elevator, REGISTRY};
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{
-    Breakdown, Completion, Cx, Effect, Extent, Hints, Node, Operation, Out, Port, PriorityClass,
-    Request, RequestId, Status, Stripes,
+    Breakdown, Completion, Counters, Cx, Effect, Extent, Hints, Node, Operation, Out, Port,
+    PriorityClass, Request, RequestId, Status, Stripes,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
@@ -619,6 +619,11 @@ fn a_forced_write_is_the_devices_or_a_write_and_a_flush() {
     trial.at(ms(4)).complete(3, ms(3), Status::Done);
     assert_eq!((trial.sent.len(), trial.ids()), (4, vec![0, 1]));
     assert_eq!(trial.layer.gauge().queue_length, 0);
+    let mut counters = Counters::default();
+    trial.layer.count(ms(4), &mut counters);
+    let readings = counters.layers.iter().flat_map(|layer| &layer.readings);
+    let counted: Vec<f64> = readings.map(|reading| reading.value).collect();
+    assert_eq!(counted, [1.0], "one flush for both");
 }
 
 #[test]
@@ -757,4 +762,41 @@ fn hints_of_parts_are_joined() {
     let sent = trial.sent[1];
     assert_eq!((sent.hints.stripe, sent.hints.process), (None, 1));
     assert_eq!(sent.origin, 11);
+}
+
+/// Submits a synchronous write of a process.
+fn write_of(trial: &mut Trial, process: u32, id: u64, start: u64, direct: bool) {
+    let hints = Hints {
+        process,
+        direct,
+        ..Hints::default()
+    };
+    trial.submit_request(Request {
+        id: RequestId(id),
+        origin: id,
+        operation: Write,
+        extent: Extent::new(start, 8),
+        hints,
+        ..Request::default()
+    });
+}
+
+#[test]
+fn each_direct_request_ends_its_plug_and_joins_no_later_one() {
+    for (direct, sent) in [(true, 3), (false, 1)] {
+        let mut trial = Trial::new("noop", settings(8));
+        (0..3).for_each(|id| write_of(&mut trial, 1, id, 8 * id, direct));
+        trial.at(ms(0));
+        assert_eq!(trial.sent.len(), sent, "direct {direct}");
+    }
+}
+
+#[test]
+fn requests_of_a_process_go_before_another_process_submits() {
+    let mut trial = Trial::new("sstf", settings(1));
+    write_of(&mut trial, 1, 0, 9000, false);
+    write_of(&mut trial, 1, 1, 5000, false);
+    assert_eq!(trial.sent.len(), 0, "the plug of process 1 holds");
+    write_of(&mut trial, 2, 2, 100, false);
+    assert_eq!(trial.sent[0].extent.start, Lbn(5000));
 }

@@ -199,8 +199,15 @@ pub(crate) fn run_entry(entry: &Entry<Maker>, keys: &str, load: &Load) -> Ran {
 
 /// As [`run_entry`], with this effect of flushes on other requests.
 pub(crate) fn run_flushing(entry: &Entry<Maker>, keys: &str, load: &Load, flush: Flushing) -> Ran {
+    // The kernels with barriers have one plug for the queue. The processes of a load begin at the
+    // same instant, and the elevator sees all of them before the first dispatch.
+    let plug = match flush {
+        Flushing::Drain => Plugging::Queue,
+        Flushing::Sequence => Plugging::Task,
+    };
     let settings = Settings {
         flush,
+        plug,
         ..settings(load.queue_depth)
     };
     let layer = BlockLayer::new(build(entry, keys, load.queue_depth), &settings, None);

@@ -525,6 +525,22 @@ fn a_write_makes_what_was_pushed_invalid_and_is_not_fetched_over() {
 }
 
 #[test]
+fn a_write_drops_pushed_blocks_and_pages_that_were_read_before() {
+    // Pages that were read and are clean have no flag. The write must drop these pages too.
+    let mut trial = Trial::new(json!({ "size": "512KiB", "read_ahead": "none" }));
+    trial.push(80, 80);
+    trial.pass(10);
+    trial.submit(0, Operation::Read, 80, 80, false);
+    trial.pass(10);
+    assert_eq!(trial.took_us(0), Some(0));
+    trial.submit(1, Operation::Write, 80, 80, true);
+    trial.pass(10);
+    trial.submit(2, Operation::Read, 80, 80, false);
+    trial.pass(10);
+    assert_eq!(trial.took_us(2), Some(1000));
+}
+
+#[test]
 fn a_push_of_more_than_there_is_room_for_is_fetched_in_part() {
     let mut trial = Trial::new(small());
     trial.push(0, 3200);

@@ -32,7 +32,7 @@ impl Cache {
 
     /// Discards the pages of a run: pages of metadata that are metadata no more (`bforget`).
     pub fn discard_run(&mut self, now: Time, run: Run, out: &mut Out) {
-        self.each(run, !0, |cache, slot| {
+        self.each_held(run, |cache, slot| {
             if cache.pages.get(slot).is(flag::BUSY) {
                 cache.pages.change(slot, flag::DOOMED, flag::DIRTY);
             } else {
@@ -50,7 +50,7 @@ impl Cache {
     /// of pages.
     pub fn invalidate(&mut self, run: Run) -> u64 {
         let before = self.pages.held().pages;
-        self.each(run, !0, |cache, slot| {
+        self.each_held(run, |cache, slot| {
             if !cache.pages.get(slot).is(flag::DIRTY | flag::BUSY) {
                 cache.drop_stretch(slot);
             }

@@ -654,3 +654,28 @@ fn reads_in_order_do_not_overtake_what_comes_in_between() {
         );
     }
 }
+
+#[test]
+fn pages_that_were_used_leave_with_their_object() {
+    for entry in replacement::REGISTRY {
+        let keys = MemoryKeys {
+            replacement: Some(Policy::Name(entry.name.to_owned())),
+            ..MemoryKeys::of(Bytes(200 * PAGE_BYTES))
+        };
+        let (mut cache, mut out) = (Cache::new(&keys, Queue::default()).unwrap(), Out::default());
+        let run = Run::new(Object(1), 0, 20);
+        for leaves in [true, false] {
+            cache.push(Time::ZERO, run, Place::Usual, Arrival::Here, &mut out);
+            assert_eq!(
+                cache.read_run(Time::ZERO, run, Ticket(0), &mut out),
+                Answer::Done
+            );
+            if leaves {
+                cache.discard(Time::ZERO, Object(1), 0, &mut out);
+            } else {
+                assert_eq!(cache.invalidate(run), 20, "{}", entry.name);
+            }
+            assert_eq!(cache.gauges().cached, 0, "{}", entry.name);
+        }
+    }
+}

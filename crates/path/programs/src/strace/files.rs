@@ -73,6 +73,15 @@ pub(super) fn joined(base: &str, path: &str) -> Option<String> {
     Some(parts.join("/")).filter(|path| path.len() <= PATH_MAX)
 }
 
+/// Returns the rest of `path` behind `directory`; `None` if the path lies elsewhere. Both have the
+/// form of [`joined`].
+pub(super) fn within<'t>(path: &'t str, directory: &str) -> Option<&'t str> {
+    match path.strip_prefix(directory)? {
+        rest if directory.is_empty() || rest.is_empty() => Some(rest),
+        rest => rest.strip_prefix('/'),
+    }
+}
+
 impl Files {
     pub fn new() -> Files {
         let root: Arc<str> = Arc::from("");
@@ -139,8 +148,13 @@ impl Files {
         self.names[path as usize].parent
     }
 
-    pub fn paths(&self) -> Vec<Arc<str>> {
-        self.names.iter().map(|name| name.text.clone()).collect()
+    /// Returns all names, as seen from the directory `mount`. No step has a name outside.
+    pub fn paths(&self, mount: &str) -> Vec<Arc<str>> {
+        let seen = |name: &Name| match within(&name.text, mount) {
+            Some(rest) if rest.len() < name.text.len() => Arc::from(rest),
+            _ => name.text.clone(),
+        };
+        self.names.iter().map(seen).collect()
     }
 
     /// Returns the name of a file in the player; `None` if the file has lost its names.
@@ -383,8 +397,8 @@ impl Files {
         (file.length, file.fresh) = (bytes, true);
     }
 
-    /// Returns the files from before the recording.
-    pub fn laid(&self) -> Vec<Laid> {
+    /// Returns the files from before the recording, as seen from the directory `mount`.
+    pub fn laid(&self, mount: &str) -> Vec<Laid> {
         let mut parents = vec![false; self.names.len()];
         // A path with paths below is a directory, even if no call has shown that.
         self.names
@@ -392,10 +406,11 @@ impl Files {
             .for_each(|name| parents[name.parent as usize] = true);
         let laid = |file: &File| {
             let origin = file.origin.filter(|_| !file.perhaps_new)?;
+            let path = within(self.text(origin), mount).filter(|path| !path.is_empty())?;
             let directory = file.directory || parents[origin as usize];
             let bytes = (!directory).then_some(Bytes(file.initial));
             Some(Laid {
-                path: self.text(origin).to_owned(),
+                path: path.to_owned(),
                 bytes,
             })
         };
@@ -423,7 +438,7 @@ mod tests {
         files.written(file, 4096);
         files.missing(gone);
         let laid: Vec<_> = files
-            .laid()
+            .laid("")
             .into_iter()
             .map(|laid| (laid.path, laid.bytes.map(|bytes| bytes.0)))
             .collect();
@@ -443,8 +458,13 @@ mod tests {
         files.is_directory(file);
         assert_eq!(files.renamed(a, b), [Step::Rename { from: a, to: b }]);
         files.there(within);
-        assert!(files.laid().iter().any(|laid| laid.path == "a/x"));
-        assert!(files.laid().iter().all(|laid| !laid.path.starts_with('b')));
+        assert!(files.laid("").iter().any(|laid| laid.path == "a/x"));
+        assert!(
+            files
+                .laid("")
+                .iter()
+                .all(|laid| !laid.path.starts_with('b'))
+        );
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub(super) struct Options {
     pub directory: String,
     /// Only files under this directory are carried out.
     pub under: String,
+    /// Directory at which the file system was mounted in the recording.
+    pub mount: String,
     pub skip_unknown_lines: bool,
 }
 
@@ -26,7 +28,7 @@ pub(super) struct Options {
 /// Names the unreadable line.
 pub(super) fn read(text: &str, options: Options) -> Result<Recording, ProgramError> {
     let mut reader = Reader {
-        recorder: Recorder::new(&options.directory, &options.under),
+        recorder: Recorder::new(&options.directory, &options.under, &options.mount),
         days: 0,
     };
     let mut broken: Option<String> = None;

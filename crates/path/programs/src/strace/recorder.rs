@@ -2,7 +2,7 @@
 //! steps.
 
 use super::argument::has;
-use super::files::{FileId, Files, joined};
+use super::files::{FileId, Files, joined, within};
 use super::line::Ended;
 use super::notes::{Counts, notes};
 use super::order::{Order, Touch};
@@ -77,6 +77,8 @@ pub(super) struct Open {
 pub(super) struct Recorder {
     /// Only files under this directory are carried out.
     under: String,
+    /// Directory that is the root in the player.
+    mount: String,
     pub files: Files,
     order: Order,
     lanes: Vec<Lane>,
@@ -124,8 +126,8 @@ pub(super) fn forks(name: &str) -> bool {
 
 impl Recorder {
     /// Returns a recorder. `directory` is the program's first directory; only calls on files under
-    /// `under` are carried out.
-    pub fn new(directory: &str, under: &str) -> Recorder {
+    /// `under` and under `mount` are carried out. `mount` is the root of the file system.
+    pub fn new(directory: &str, under: &str, mount: &str) -> Recorder {
         let mut files = Files::new();
         let text = joined("", directory).unwrap_or_default();
         let directory = files.path(&text);
@@ -134,6 +136,7 @@ impl Recorder {
         files.is_directory(file);
         Recorder {
             under: joined("", under).unwrap_or_default(),
+            mount: joined("", mount).unwrap_or_default(),
             files,
             order: Order::default(),
             lanes: Vec::new(),
@@ -432,12 +435,10 @@ impl Recorder {
     /// True if files at this path are carried out.
     pub fn inside(&self, text: &str) -> bool {
         let first = text.split('/').next().unwrap_or_default();
-        let under = &self.under;
         // These are no files of a disk.
         !matches!(first, "proc" | "sys" | "dev")
-            && text
-                .strip_prefix(under.as_str())
-                .is_some_and(|rest| under.is_empty() || rest.is_empty() || rest.starts_with('/'))
+            && within(text, &self.under).is_some()
+            && within(text, &self.mount).is_some()
     }
 
     /// Returns a new open file in the lane of the process, under a free number.
@@ -649,8 +650,8 @@ impl Recorder {
             self.flush(process);
         }
         Recording {
-            paths: self.files.paths(),
-            laid: self.files.laid(),
+            paths: self.files.paths(&self.mount),
+            laid: self.files.laid(&self.mount),
             notes: notes(&self.counts, self.files.appeared),
             processes: self.processes.len() as u64,
             recorded: self.last_at.saturating_sub(self.first_at.unwrap_or(0)),

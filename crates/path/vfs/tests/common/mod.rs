@@ -39,6 +39,17 @@ pub fn host_on(
     program: Box<dyn Program>,
     windows: Option<Arc<Boundaries>>,
 ) -> Vfs {
+    host_at(files, pages, program, windows, site(seed))
+}
+
+/// Same as `host_on`, at this site.
+pub fn host_at(
+    files: Value,
+    pages: u64,
+    program: Box<dyn Program>,
+    windows: Option<Arc<Boundaries>>,
+    site: Site,
+) -> Vfs {
     let keys: Keys = files.as_object().cloned().unwrap();
     let files = FilesConfig::read(&keys).unwrap();
     let cache = Cache::new(&MemoryKeys::of(Bytes(pages * 4096)), Queue::default()).unwrap();
@@ -54,7 +65,7 @@ pub fn host_on(
     let equipment = Equipment {
         files: &files,
         cache,
-        site: site(seed),
+        site,
         windows,
         aged: true,
         counted_from: Time::ZERO,
@@ -74,6 +85,16 @@ pub struct Served {
 /// returns the signal of the device after each event. Returns the counters, and the requests in the
 /// order of issue.
 pub fn run(
+    vfs: Vfs,
+    serve: impl FnMut(&Request) -> (Duration, Status),
+    say: impl FnMut() -> Option<Signal>,
+) -> (Counters, Vec<Served>) {
+    run_within(CAPACITY, vfs, serve, say)
+}
+
+/// Same as `run`, on a device of this capacity.
+pub fn run_within(
+    capacity: Sectors,
     mut vfs: Vfs,
     mut serve: impl FnMut(&Request) -> (Duration, Status),
     mut say: impl FnMut() -> Option<Signal>,
@@ -118,7 +139,7 @@ pub fn run(
             panic!("{error}");
         }
         for request in out.requests() {
-            assert!(request.extent.within(CAPACITY), "{request:?}");
+            assert!(request.extent.within(capacity), "{request:?}");
             let (took, status) = serve(&request);
             flying.insert((now + took, all.len()), status);
             all.push(Served {

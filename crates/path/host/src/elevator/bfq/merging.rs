@@ -5,8 +5,8 @@
 //!    near the next request of another young queue (`bfq_setup_cooperator`).
 //! 2. *By start*: two queues were created within 180 ms of each other (`bfq_do_or_sched_stable_merge`).
 //!    They merge 600 ms later, unless idling for the younger queue raises the throughput by then
-//!    (`bfq_setup_stable_merge`). Such a merge is for good. Block traces of Linux 6.18 show such
-//!    merges also of sequential queues, whenever the younger queue had not the turn at that moment. The source does not explain it; the model follows the traces.
+//!    (`bfq_setup_stable_merge`). Idling never does so while a queue is favoured. Such a merge is for
+//!    good.
 //!
 //! A shared queue that turns out to be seeky is broken apart, and each process gets back the state
 //! of its own queue. The kernel merges at once by start only on devices that do not rotate.
@@ -126,7 +126,7 @@ impl Bfq {
 
     fn merge_by_start(&mut self, process: u32, queue: u32, partner: u32) -> Option<u32> {
         self.processes[process as usize].partner = None;
-        if self.service.serving() == Some(queue) && self.idling_raises_throughput(queue) {
+        if self.idling_raises_throughput(queue) {
             return None;
         }
         let target = self.schedule(queue, partner)?;

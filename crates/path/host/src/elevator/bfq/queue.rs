@@ -38,7 +38,14 @@ pub(super) struct Habits {
     /// True if the queue has requests for four fifths of the time.
     pub(super) is_io_bound: bool,
     observed_since: Time,
-    paused: Duration,
+    /// Time without requests in nanoseconds, modulo 2^64 (`tot_idle_time`).
+    ///
+    /// The kernel sets the end of the last request to one nanosecond after the creation of the
+    /// queue (`bfq_init_bfqq`). Since Linux 6.9 the clock stands still within a plug
+    /// (`blk_time_get_ns`), so that the first request comes at the creation: the first pause is -1 ns,
+    /// a huge number. The next pause makes the sum right, unless the sum was halved before. So a
+    /// process with several requests at a time counts as not I/O-bound for some seconds.
+    paused: u64,
     /// The last 32 requests, the latest in bit 0: 1 = a seek.
     seeks: u32,
     /// End of the last request.
@@ -54,7 +61,7 @@ impl Habits {
             thinks_shortly,
             is_io_bound: true,
             observed_since: now,
-            paused: Duration::ZERO,
+            paused: 0,
             // The first request is almost certainly a seek.
             seeks: 1,
             position: 0,
@@ -100,17 +107,21 @@ impl Habits {
     pub(super) fn arrived(&mut self, now: Time, extent: Extent, drained: bool, new: bool) {
         self.seeks = self.seeks << 1 | u32::from(is_far(self.position, extent));
         self.position = extent.end().0;
-        if let Some(completed) = self.completed.filter(|_| drained) {
-            self.paused += now.since(completed);
+        if drained {
+            let pause = match self.completed {
+                Some(completed) => now.since(completed).as_nanos(),
+                None => now.since(self.observed_since).as_nanos().wrapping_sub(1),
+            };
+            self.paused = self.paused.wrapping_add(pause);
         }
         if new {
             return;
         }
         let observed = now.since(self.observed_since);
-        self.is_io_bound = self.paused * 5 <= observed;
+        self.is_io_bound = self.paused.wrapping_mul(5) <= observed.as_nanos();
         if observed > WINDOW {
             self.observed_since += observed / 2;
-            self.paused = self.paused / 2;
+            self.paused /= 2;
         }
     }
 
@@ -263,5 +274,42 @@ impl Queue {
         } else {
             slice_idle
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    fn arrives(habits: &mut Habits, ms: u64, drained: bool, new: bool) -> bool {
+        habits.arrived(at(ms), Extent::new(1000 * ms, 8), drained, new);
+        habits.is_io_bound
+    }
+
+    #[test]
+    fn a_process_that_never_pauses_is_not_io_bound_in_its_first_seconds() {
+        let mut habits = Habits::new(at(0), true);
+        arrives(&mut habits, 0, true, true);
+        let bound: Vec<u64> = (1..200)
+            .map(|step| step * 100)
+            .filter(|&ms| arrives(&mut habits, ms, false, false))
+            .collect();
+        // The sum of the pauses begins at 2^64 - 1 and is halved about each 200 ms.
+        assert!((4_000..10_000).contains(&bound[0]), "{}", bound[0]);
+    }
+
+    #[test]
+    fn the_first_pause_makes_the_sum_of_pauses_right() {
+        let mut habits = Habits::new(at(0), true);
+        arrives(&mut habits, 0, true, true);
+        habits.completed = Some(at(9));
+        assert!(arrives(&mut habits, 10, true, false));
+        // A process that pauses for most of the time is not I/O-bound.
+        habits.completed = Some(at(11));
+        assert!(!arrives(&mut habits, 100, true, false));
     }
 }
