@@ -14,7 +14,8 @@ const OF_IDEAL: [&str; 2] = ["coordinate", "dummy_parity_reads"];
 /// Defaults of an array like md, by layout. `mdadm --create` makes chunks of 512 KiB
 /// (`DEFAULT_CHUNK`, `mdadm.h`). md has 256 stripes (`NR_STRIPES`, `drivers/md/raid5.h`). A rebuild
 /// has at most 200000 KiB a second (`sysctl_speed_limit_max`, `drivers/md/md.c`).
-const DEFAULTS: [(&str, &[(&str, DefaultValue)]); 5] = [
+const DEFAULTS: [(&str, &[(&str, DefaultValue)]); 6] = [
+    ("raid0", &[CHUNK]),
     ("raid1", &[READS, SPEED]),
     ("raid4", &[CHUNK, STRIPES, SPEED]),
     ("raid5", &[CHUNK, STRIPES, SPEED]),
@@ -34,6 +35,10 @@ enum DefaultValue {
     Number(u64),
 }
 
+/// The layout that is like md only if the file says so: without redundancy, only the number of I/Os
+/// differs.
+const BY_WORD: &str = "raid0";
+
 /// Adds to the keys of a volume the implementation, if the keys have none, and the defaults of the
 /// implementation.
 pub(crate) fn complete(layout: &str, own: &mut Keys, default: Like) {
@@ -42,7 +47,7 @@ pub(crate) fn complete(layout: &str, own: &mut Keys, default: Like) {
     };
     let says = |key: &str| own.get(key).is_some_and(|value| value != &json!(false));
     let is_ideal = OF_IDEAL.into_iter().any(says);
-    if default == Like::Md && !own.contains_key(LIKE) && !is_ideal {
+    if default == Like::Md && layout != BY_WORD && !own.contains_key(LIKE) && !is_ideal {
         own.insert(LIKE.to_owned(), json!(Like::Md));
     }
     if own.get(LIKE) != Some(&json!(Like::Md)) {

@@ -80,7 +80,7 @@ impl MdArray {
         line("");
         line("[volume]");
         line(&format!("layout = {:?}", self.layout));
-        if self.layout != "raid0" && self.layout != "jbod" {
+        if self.layout != "jbod" {
             line("like = \"md\"");
             if self.bitmap {
                 line("bitmap = \"internal\"");

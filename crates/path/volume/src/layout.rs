@@ -148,9 +148,9 @@ pub trait Layout: Send {
         None
     }
 
-    /// Takes note that a read of `member` has ended at `end`. Layouts with copies may choose by the
-    /// places of earlier reads.
-    fn read_ended(&mut self, _member: usize, _end: Lbn) {}
+    /// Takes note that an I/O of `member` has ended at `end`. Layouts with copies may choose by the
+    /// places of earlier I/Os.
+    fn io_ended(&mut self, _member: usize, _operation: Operation, _end: Lbn) {}
 
     /// Returns the present gear, if the layout has [gears](Layout::gears).
     fn present_gear(&self) -> Option<Gear> {

@@ -41,10 +41,15 @@ pub(crate) enum Balance {
     Far,
 }
 
-/// md's knowledge of the last read of a member.
+/// End of the last read of member 0 when an array has just started, in sectors. The kernel looks for
+/// partition tables in pages 0, 1 and 3 (`check_partition`; the last is `ultrix_partition`), and the
+/// first member answers. Measured with `tools/kernel-lab.py`, Linux 6.12.
+const PARTITIONS_READ: u64 = 32;
+
+/// md's knowledge of the last I/O of a member.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastRead {
-    /// End of the last read that has ended: `head_position`.
+    /// End of the last I/O that has ended: `head_position`.
     ended: u64,
     /// End of the last read that was begun: `next_seq_sect`.
     begun: u64,
@@ -71,11 +76,16 @@ pub(crate) struct CopyChooser {
 
 impl CopyChooser {
     pub(crate) fn new(policy: ReadPolicy, members: usize, balance: Balance) -> CopyChooser {
+        let mut last_reads = vec![LastRead::default(); members];
+        last_reads[0] = LastRead {
+            ended: PARTITIONS_READ,
+            begun: PARTITIONS_READ,
+        };
         CopyChooser {
             policy,
             turns: vec![0; members],
             balance,
-            last_reads: vec![LastRead::default(); members],
+            last_reads,
         }
     }
 
@@ -84,8 +94,8 @@ impl CopyChooser {
         self.last_reads[member].begun = end.0;
     }
 
-    /// Takes note of a read that has ended (`update_head_pos`).
-    pub(crate) fn read_ends(&mut self, member: usize, end: Lbn) {
+    /// Takes note of an I/O that has ended (`update_head_pos`).
+    pub(crate) fn io_ends(&mut self, member: usize, end: Lbn) {
         self.last_reads[member].ended = end.0;
     }
 

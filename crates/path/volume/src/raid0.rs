@@ -1,11 +1,14 @@
 //! `raid0`: chunks dealt to the members in turn.
 //!
 //! Chunk k lies on member k mod n, in row k div n. A large request occupies all members at once,
-//! each with one I/O. There is no redundancy. If the members differ in size, the size of the
+//! each with one I/O. Like md, each part of a chunk is an I/O of its own. There is no redundancy. If the
+//! members differ in size, the size of the
 //! smallest counts, rounded down to whole chunks.
 
 use crate::geometry::{Geometry, Stripe};
 use crate::layout::{Layout, Location, Role};
+use crate::like::Like;
+use crate::md::check_whole_pages;
 use crate::members::{DEFAULT_CHUNK, at_least, capacity_of, chunk_sectors, common_rows};
 use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
 use crate::states::MemberStates;
@@ -19,6 +22,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid0Config {
+    /// Implementation that the array stands for: `md` or `ideal`. Default `ideal`.
+    pub like: Like,
     /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
     /// 64KiB.
     pub chunk: Bytes,
@@ -27,6 +32,7 @@ pub struct Raid0Config {
 impl Default for Raid0Config {
     fn default() -> Raid0Config {
         Raid0Config {
+            like: Like::Ideal,
             chunk: DEFAULT_CHUNK,
         }
     }
@@ -36,6 +42,7 @@ impl Default for Raid0Config {
 #[derive(Debug)]
 pub struct Raid0 {
     capacities: Vec<Sectors>,
+    like: Like,
     /// Chunk size in sectors.
     chunk: u64,
     /// Number of whole chunks on each member.
@@ -51,6 +58,9 @@ impl Raid0 {
         let config: Raid0Config = registry::read(keys)?;
         at_least("raid0", members, 1)?;
         let chunk = chunk_sectors(config.chunk)?;
+        if config.like == Like::Md {
+            check_whole_pages(chunk)?;
+        }
         let rows = common_rows(members, chunk)?;
         let capacity = capacity_of([rows, members.len() as u64, chunk])?;
         let (states, open) = (
@@ -59,6 +69,7 @@ impl Raid0 {
         );
         Ok(Box::new(Raid0 {
             capacities: members.to_vec(),
+            like: config.like,
             chunk,
             rows,
             capacity,
@@ -127,24 +138,37 @@ impl Layout for Raid0 {
     }
 
     fn plan_transfer(&mut self, request: &Request, _below: Below<'_>, plan: &mut Plan) -> Status {
-        let members = self.members() as u64;
+        let (members, chunk) = (self.members() as u64, self.chunk);
         let mut writer = PlanWriter::new(plan, &mut self.open);
         writer.begin_strand();
         let (begin, end) = (request.extent.start.0, request.extent.end().0);
+        let add = |writer: &mut PlanWriter<'_>, at: u64, sectors: u64| {
+            let (index, offset) = (at / chunk, at % chunk);
+            let extent = Extent::new(index / members * chunk + offset, sectors);
+            let place = Place::Request(Sectors(at - begin));
+            let member = (index % members) as usize;
+            writer.io(member, request.operation, extent, place, Content::Data);
+        };
         let mut at = begin;
         while at < end {
-            let (index, offset) = (at / self.chunk, at % self.chunk);
-            let sectors = (self.chunk - offset).min(end - at);
-            let extent = Extent::new(index / members * self.chunk + offset, sectors);
-            let place = Place::Request(Sectors(at - begin));
-            writer.io(
-                (index % members) as usize,
-                request.operation,
-                extent,
-                place,
-                Content::Data,
-            );
-            at += sectors;
+            let rest = chunk - at % chunk;
+            if self.like == Like::Ideal {
+                let sectors = rest.min(end - at);
+                add(&mut writer, at, sectors);
+                at += sectors;
+                continue;
+            }
+            // The block layer cuts a request into pieces of a chunk from its beginning
+            // (`max_hw_sectors` of `raid0_set_limits`). A piece that crosses into the next chunk is
+            // cut again, and its second part is issued first (Linux 6.12, `tools/kernel-lab.py`).
+            let piece = chunk.min(end - at);
+            if piece > rest {
+                writer.part();
+                add(&mut writer, at + rest, piece - rest);
+            }
+            writer.part();
+            add(&mut writer, at, piece.min(rest));
+            at += piece;
         }
         Status::Done
     }

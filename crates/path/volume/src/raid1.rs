@@ -108,8 +108,11 @@ impl Layout for Raid1 {
         }
     }
 
-    fn read_ended(&mut self, member: usize, end: Lbn) {
-        self.chooser.read_ends(member, end);
+    fn io_ended(&mut self, member: usize, operation: Operation, end: Lbn) {
+        // `raid1_end_write_request` does not move the head, unlike the end of a write in `raid10.c`.
+        if operation == Operation::Read {
+            self.chooser.io_ends(member, end);
+        }
     }
 
     fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {

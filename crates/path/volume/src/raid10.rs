@@ -375,8 +375,11 @@ impl Layout for Raid10 {
         }
     }
 
-    fn read_ended(&mut self, member: usize, end: Lbn) {
-        self.chooser.read_ends(member, end);
+    fn io_ended(&mut self, member: usize, operation: Operation, end: Lbn) {
+        // The head moves with writes, too: `find_bio_disk` calls `update_head_pos`.
+        if operation.transfers() {
+            self.chooser.io_ends(member, end);
+        }
     }
 
     fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {

@@ -400,9 +400,8 @@ impl Node for Volume {
         }
         let member_io = &flight.plan.ios()[io];
         let strand = member_io.strand as usize;
-        if member_io.operation == Operation::Read {
-            self.layout.read_ended(member, member_io.extent.end());
-        }
+        let (operation, end) = (member_io.operation, member_io.extent.end());
+        self.layout.io_ended(member, operation, end);
         // Writes of the second phase wait for the sectors to return under the head; their rotation
         // is counted.
         if member_io.second_phase && member_io.operation == Operation::Write {

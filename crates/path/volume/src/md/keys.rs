@@ -127,3 +127,17 @@ pub(crate) fn no_dummy_reads() -> ConfigError {
     let message = "found true; md has no such reads. Say like = \"ideal\", or leave it out";
     ConfigError::new("dummy_parity_reads", message)
 }
+
+/// Chunks of md's RAID 0 may have any number of whole pages (`chunk_sectors` of `mddev`,
+/// `create_strip_zones` of `drivers/md/raid0.c`).
+pub(crate) fn check_whole_pages(sectors: u64) -> Result<(), ConfigError> {
+    let bytes = sectors * SECTOR_BYTES;
+    if bytes.is_multiple_of(PAGE) {
+        return Ok(());
+    }
+    let message = format!(
+        "found {}; md's RAID 0 has chunks of whole pages of 4 KiB. Or say like = \"ideal\"",
+        Bytes(bytes)
+    );
+    Err(ConfigError::new("chunk", message))
+}

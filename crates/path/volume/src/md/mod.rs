@@ -49,7 +49,7 @@ use fullstroke_contract::{
     Request, Wake,
 };
 use fullstroke_units::{Duration, Time};
-pub(crate) use keys::{MdKeys, check_chunk, no_dummy_reads};
+pub(crate) use keys::{MdKeys, check_chunk, check_whole_pages, no_dummy_reads};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -15,8 +15,8 @@ use std::collections::BinaryHeap;
 /// Latency of a member: `completion_nsec` of the laboratory's null_blk.
 pub(super) const LATENCY: Duration = Duration::from_nanos(4_000_000);
 
-/// Sectors of a member: 1 GiB.
-const MEMBER: u64 = 2 * 1024 * 1024;
+/// Sectors of a member: 1 GiB less the 2 MiB that mdadm keeps before the data.
+const MEMBER: u64 = 2 * 1022 * 1024;
 
 /// A member I/O: operation, member, first byte, bytes.
 pub(super) type MemberIo = (Operation, usize, u64, u64);
@@ -207,19 +207,37 @@ impl Laboratory {
         offset: u64,
         bytes: u64,
     ) -> Vec<MemberIo> {
+        self.pieces(operation, offset, bytes, bytes)
+    }
+
+    /// Carries out one request in pieces of at most `largest` bytes, as the block layer divides it,
+    /// and everything that it causes. Returns the member I/O.
+    pub(super) fn pieces(
+        &mut self,
+        operation: Operation,
+        offset: u64,
+        bytes: u64,
+        largest: u64,
+    ) -> Vec<MemberIo> {
         self.issued.clear();
         self.done.clear();
         let submitted = self.now;
-        self.submit(1, operation, offset, bytes);
+        let pieces = bytes.div_ceil(largest);
+        for piece in 0..pieces {
+            let from = piece * largest;
+            let length = largest.min(bytes - from);
+            self.submit(1 + piece, operation, offset + from, length);
+        }
         // The thread may have to put a stripe aside. The daemon of a bitmap comes seconds later.
         let soon = Duration::from_nanos(1_000_000);
-        while self.done.is_empty() || !self.flying.is_empty() || self.next() <= self.now + soon {
+        let ended = |done: &[Completion]| done.len() as u64 >= pieces;
+        while !ended(&self.done) || !self.flying.is_empty() || self.next() <= self.now + soon {
             self.step();
         }
-        let [done] = self.done[..] else {
-            panic!("{} completions of one request", self.done.len())
-        };
-        assert_eq!(done.finished.since(submitted), done.breakdown.response());
+        assert_eq!(self.done.len() as u64, pieces, "completions of one request");
+        for done in &self.done {
+            assert_eq!(done.finished.since(submitted), done.breakdown.response());
+        }
         std::mem::take(&mut self.issued)
     }
 }

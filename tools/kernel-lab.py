@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""A laboratory of real kernels: what Linux's md does with requests, member I/O by member I/O.
+
+Boots a Debian kernel in QEMU with md on null_blk members of a fixed latency, carries out a scenario
+file, and prints each line of the file with the member I/O that the kernel issued (`block_rq_issue`).
+The emulation is in software, so that no root is needed and the host's kernel may be any.
+
+A scenario consists of lines:
+
+  array LEVEL MEMBERS [chunk=KIB] [layout=NAME] [bitmap=internal] [stripes=N]
+                         creates an array: mdadm's level and layout (raid5, raid10 layout=f2)
+  started                the member I/O of the creation of the array
+  cold                   empties the stripe cache to 17 stripes
+  fail N                 takes member N out
+  r OFFSET BYTES         a read; w is a write, s a write with O_DSYNC
+  load KIND ORDER BYTES DEPTH COUNT OFFSET SPAN SEED
+                         requests through libaio: kind r, w or m (both); order seq or rand
+  stream BYTES COUNT OFFSET
+                         sequential writes through the page cache, and fsync
+  show FILE              a file of /sys/block/md0
+
+After `->` a request has member I/O such as `R4@0K+4K`: a read of 4 KiB at offset 0 of the data of
+member 4. A load has sums, the time, and for each member reads/KiB+writes/KiB.
+
+Needs qemu-system-x86_64, a static busybox, mdadm, cc, ldd, cpio, modinfo; dpkg-deb for a package.
+The exit status is 1 if the guest failed, 2 if something is missing.
+"""
+
+import argparse
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from checks import Impossible, needs, run
+
+HERE = Path(__file__).resolve().parent / "kernel-lab"
+SEARCHED = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+# libcrc32c needs crc32c, but does not name the module.
+WANTED = ["crc32c_generic", "null_blk", "raid0", "raid1", "raid10", "raid456"]
+# For one scenario file; the emulation needs minutes where others compute, too.
+PATIENCE_S = 1800
+
+
+def program(name):
+    """The path of a program."""
+    found = shutil.which(name, path=os.pathsep.join(SEARCHED))
+    if not found:
+        raise Impossible(f"missing: {name} (Debian: qemu-system-x86, busybox-static, mdadm, kmod, cpio, gcc)")
+    return Path(found)
+
+
+def unpacked(kernel, into):
+    """The folder of a package's files, or the folder itself."""
+    if kernel.is_dir():
+        return kernel
+    if not kernel.exists():
+        raise Impossible(f"no such file: {kernel}")
+    needs("dpkg-deb")
+    run("dpkg-deb", "-x", kernel, into)
+    return into
+
+
+def kernel_of(root):
+    """The image and the modules of the newest kernel of a folder that has md and null_blk."""
+    for base in ("lib/modules", "usr/lib/modules"):
+        for module in sorted(root.glob(f"{base}/*/kernel/drivers/md/raid456.ko*"), reverse=True):
+            modules = module.parents[3]
+            image = root / "boot" / f"vmlinuz-{modules.name}"
+            if os.access(image, os.R_OK) and list(modules.rglob("null_blk.ko*")):
+                return image, modules
+    raise Impossible(f"no kernel with md: {root} has no lib/modules/VERSION/kernel/drivers/md/raid456.ko and "
+                     "boot/vmlinuz-VERSION that can be read. `apt-get download` a package linux-image-* for --kernel")
+
+
+def modules_in_order(modules):
+    """Paths of the wanted modules, each behind the modules that it needs."""
+    paths = {path.name.split(".ko")[0].replace("-", "_"): path for path in modules.rglob("*.ko*")}
+    order = []
+
+    def add(name):
+        path = paths.get(name.replace("-", "_"))
+        # A module that is not there is part of the kernel's image.
+        if path is None or path in order:
+            return
+        for needed in run(program("modinfo"), "-F", "depends", path).strip().split(","):
+            if needed:
+                add(needed)
+        order.append(path)
+
+    for name in WANTED:
+        add(name)
+    return order
+
+
+def add_program(source, root):
+    """Copies a program and its libraries."""
+    target = root / "bin" / source.name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, target)
+    listed = subprocess.run(["ldd", str(source)], capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+    for library in re.findall(r"(/\S+) \(0x", listed):
+        copy = root / library.lstrip("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, copy)
+
+
+def archive_of(root, modules, scenario, arguments, at):
+    """Writes the disk of the guest."""
+    add_program(program("mdadm"), root)
+    shutil.copy(program("busybox"), root / "bin" / "busybox")
+    run("cc", "-O1", "-static", "-o", root / "bin" / "requests", HERE / "requests.c")
+    order = []
+    for path in modules_in_order(modules):
+        data = path.read_bytes()
+        data = lzma.decompress(data) if path.suffix == ".xz" else data
+        copy = root / "lib/modules" / path.name.removesuffix(".xz")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(data)
+        order.append(copy.name)
+    (root / "modules.order").write_text("\n".join(order) + "\n")
+    null_blk = (f"nr_devices={arguments.members} gb={arguments.gib} bs=512 memory_backed={arguments.memory} queue_mode=2 irqmode=2 "
+                f"completion_nsec={arguments.latency_us * 1000} hw_queue_depth=64 rotational={arguments.rotational}"
+                + (f" max_sectors={arguments.max_sectors}" if arguments.max_sectors else ""))
+    (root / "settings").write_text(f"NULL_BLK='{null_blk}'\nMEMBERS={arguments.members}\nELEVATOR={arguments.elevator}\n"
+                                   f"ROTATIONAL={arguments.rotational}\nMODE={'all' if arguments.metadata else 'single'}\n")
+    (root / "scenario").write_text(scenario)
+    shutil.copy(HERE / "init.sh", root / "init")
+    (root / "init").chmod(0o755)
+    files = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
+    with at.open("wb") as out:
+        subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], cwd=root, input=files.encode(), stdout=out, check=True)
+
+
+def emulate(image, archive, out, verbose):
+    """Writes the lines of the guest to `out`. Returns true if all lines were carried out."""
+    arguments = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-m", "3072", "-smp", "2", "-nographic", "-no-reboot", "-nic", "none",
+                 "-kernel", str(image), "-initrd", str(archive), "-append", "console=ttyS0 quiet loglevel=1 panic=-1 no_timer_check"]
+    done, failed, last = False, False, ""
+    with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as machine:
+        watch = threading.Timer(PATIENCE_S, machine.kill)
+        watch.start()
+        for line in machine.stdout:
+            last = line.decode(errors="replace").rstrip()
+            if "kernel: " in last:
+                print("# Linux " + last.split("kernel: ", 1)[1], file=out, flush=True)
+            elif last.startswith("out: "):
+                print(last[5:], file=out, flush=True)
+            elif verbose or last.startswith("FAIL"):
+                print(last, file=sys.stderr, flush=True)
+            failed |= last.startswith("FAIL")
+            done |= last == "DONE"
+        watch.cancel()
+    if not done:
+        print(f"the machine ended, or was ended after {PATIENCE_S} s; its last line: {last}", file=sys.stderr)
+    return done and not failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scenario", type=Path, help="the scenario file")
+    parser.add_argument("--kernel", type=Path, default=Path("/"), help="a folder with boot and lib/modules, or a package [default: /]")
+    parser.add_argument("--out", type=Path, help="the file of the results [default: standard output]")
+    parser.add_argument("--members", type=int, default=8, help="number of members [default: 8]")
+    parser.add_argument("--gib", type=int, default=1, help="size of a member in GiB [default: 1]")
+    parser.add_argument("--latency-us", type=int, default=4000, help="time of a member's request in µs [default: 4000]")
+    parser.add_argument("--elevator", default="none", help="elevator of the members; mq-deadline joins more [default: none]")
+    parser.add_argument("--rotational", type=int, default=1, choices=[0, 1], help="1 if md shall take the members for disks [default: 1]")
+    parser.add_argument("--max-sectors", type=int, default=0, help="sectors of the largest request of a member [default: the kernel's, 255]")
+    parser.add_argument("--memory", type=int, default=1, choices=[0, 1], help="1 if members keep their data [default: 1]")
+    parser.add_argument("--metadata", action="store_true", help="print member I/O before the data, at a negative offset, too")
+    parser.add_argument("--verbose", action="store_true", help="print everything that the guest says")
+    arguments = parser.parse_args()
+    try:
+        needs("qemu-system-x86_64", "ldd", "cpio", "cc")
+        scenario = arguments.scenario.read_text()
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            (folder / "package").mkdir()
+            (folder / "root" / "bin").mkdir(parents=True)
+            image, modules = kernel_of(unpacked(arguments.kernel, folder / "package"))
+            archive_of(folder / "root", modules, scenario, arguments, folder / "archive")
+            with (arguments.out.open("w") if arguments.out else os.fdopen(os.dup(1), "w")) as out:
+                return 0 if emulate(image, folder / "archive", out, arguments.verbose) else 1
+    except Impossible as error:
+        print(f"cannot be tried here: {error}")
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

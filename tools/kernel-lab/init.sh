@@ -1,0 +1,114 @@
+#!/bin/busybox sh
+# The guest of tools/kernel-lab.py: carries out the lines of /scenario and prints each line with the
+# member I/O that the kernel issued.
+/bin/busybox --install -s /bin 2>/dev/null
+export PATH=/bin
+mkdir -p /dev /proc /sys /run /tmp /etc /m
+mount -t devtmpfs none /dev; mount -t proc none /proc; mount -t sysfs none /sys
+mount -t tracefs none /sys/kernel/tracing; mount -t tmpfs none /run
+touch /etc/mtab
+. /settings
+for module in $(cat /modules.order); do
+	case $module in
+	null_blk*) insmod /lib/modules/$module $NULL_BLK || insmod /lib/modules/$module ${NULL_BLK/ rotational=?/} ;;
+	*) insmod /lib/modules/$module ;;
+	esac || echo "FAIL: insmod $module"
+done
+T=/sys/kernel/tracing
+echo 16384 > $T/buffer_size_kb
+echo mono > $T/trace_clock
+echo 1 > $T/events/block/block_rq_issue/enable
+# Older kernels of null_blk have no parameter for it.
+for queue in /sys/block/nullb*/queue; do echo $ROTATIONAL > $queue/rotational; echo $ELEVATOR > $queue/scheduler; done
+echo "kernel: $(uname -r), members of $(cat /sys/block/nullb0/queue/max_sectors_kb) KiB a request, $(cat /sys/block/nullb0/queue/scheduler)"
+
+quietly() { "$@" > /tmp/log 2>&1 || { echo "FAIL: $*"; cat /tmp/log; }; }
+stop_array() {
+	[ -b /dev/md0 ] && [ -d /sys/block/md0/md ] && quietly mdadm --stop /dev/md0
+	n=0
+	while [ $n -lt $MEMBERS ]; do mdadm --zero-superblock /dev/nullb$n > /dev/null 2>&1; n=$((n + 1)); done
+}
+# array LEVEL MEMBERS [chunk=KIB] [layout=NAME] [missing=N] [bitmap=internal|none] [stripes=N]
+start_array() {
+	stop_array
+	level=$1 members=$2; shift 2
+	options="" bitmap=--bitmap=none stripes=""
+	[ $level = raid0 ] && bitmap=""
+	for word in "$@"; do
+		case $word in
+		chunk=*) options="$options --chunk=${word#*=}" ;;
+		layout=*) options="$options --layout=${word#*=}" ;;
+		bitmap=*) bitmap=--bitmap=${word#*=} ;;
+		stripes=*) stripes=${word#*=} ;;
+		*) echo "FAIL: $word" ;;
+		esac
+	done
+	devices="" n=0
+	while [ $n -lt $members ]; do devices="$devices /dev/nullb$n"; n=$((n + 1)); done
+	echo > $T/trace; echo 1 > $T/tracing_on; echo BEGIN > $T/trace_marker
+	quietly mdadm --create /dev/md0 --run --force --assume-clean --homehost=any $bitmap \
+		--level=$level --raid-devices=$members $options $devices
+	[ -n "$stripes" ] && echo $stripes > /sys/block/md0/md/stripe_cache_size
+	: > /run/offsets
+	for member in /sys/block/md0/md/dev-*; do
+		echo "$(cat ${member%/md/dev-*}/md/$(basename $member)/block/dev | cut -d: -f2) $(cat $member/slot) $(cat $member/offset)" >> /run/offsets
+	done
+	usleep 300000
+	# The first opening makes the kernel look for partitions.
+	: < /dev/md0
+	usleep 300000
+	echo 0 > $T/tracing_on
+}
+cold() {
+	size=$(cat /sys/block/md0/md/stripe_cache_size)
+	[ -f /sys/block/md0/md/stripe_cache_size ] || { echo "FAIL: cold"; return; }
+	echo 17 > /sys/block/md0/md/stripe_cache_size; usleep 200000
+	echo $size > /sys/block/md0/md/stripe_cache_size
+}
+# Member I/O between the marks, or as sums. The superblock lies before the data, and is left out.
+member_io() {
+	awk -v mode=$1 '
+	BEGIN { while ((getline line < "/run/offsets") > 0) { split(line, f, " "); slot[f[1]] = f[2]; data[f[1]] = f[3] } }
+	function number(kib) { return kib == int(kib) ? sprintf("%d", kib) : sprintf("%.1f", kib) }
+	function time_of() { for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+\.[0-9]+:$/) return substr($i, 1, length($i) - 1) + 0 }
+	/tracing_mark_write: BEGIN/ { begin = time_of() }
+	/tracing_mark_write: END/ { end = time_of() }
+	/block_rq_issue:/ {
+		at = index($0, "block_rq_issue:"); split(substr($0, at + 16), f, " ")
+		split(f[1], device, ","); kind = substr(f[2], 1, 1); d = device[2]
+		if (kind == "F") { kind = substr(f[2], 2, 1); if (f[6] + 0 == 0 && f[7] + 0 == 0) next }
+		sector = f[5] + 0; sectors = f[7] + 0
+		if (!(d in slot) || begin == "") next
+		if (sector < data[d]) { early[kind]++; if (mode == "all") printf " %s%s@-%sK+%sK", kind, slot[d], number((data[d] - sector) / 2), number(sectors / 2); next }
+		if (mode == "single" || mode == "all") printf " %s%s@%sK+%sK", kind, slot[d], number((sector - data[d]) / 2), number(sectors / 2)
+		n[kind]++; kib[kind] += sectors / 2; each[slot[d] kind] += 1; bytes[slot[d] kind] += sectors / 2
+	}
+	END {
+		if (mode != "sums") { printf "\n"; exit }
+		printf " reads=%d read_kib=%d writes=%d written_kib=%d ms=%d members=", n["R"], kib["R"], n["W"], kib["W"], (end - begin) * 1000
+		for (m = 0; m < 32; m++) if ((m "R") in each || (m "W") in each) printf "%s%d:%d/%d+%d/%d", (m ? "," : ""), m, each[m "R"], bytes[m "R"], each[m "W"], bytes[m "W"]
+		printf "\n"
+	}' $T/trace
+}
+run() {
+	echo > $T/trace; echo 1 > $T/tracing_on
+	requests /dev/md0 "$@" || echo "FAIL: requests $*"
+	echo 0 > $T/tracing_on
+}
+while read -r line; do
+	set -- $line
+	case $1 in
+	"" | \#*) echo "out: $line"; continue ;;
+	array) shift; start_array "$@"; echo "out: $line" ;;
+	cold) cold; echo "out: $line" ;;
+	fail) quietly mdadm /dev/md0 --fail /dev/nullb$2; usleep 300000; echo "out: $line" ;;
+	r | w | s) run single $1 $2 $3; echo "out: $line ->$(member_io $MODE)" ;;
+	load) shift; run load "$@"; echo "out: $line ->$(member_io sums)" ;;
+	stream) shift; run stream "$@"; echo "out: $line ->$(member_io sums)" ;;
+	started) echo "out: $line ->$(member_io single)" ;;
+	show) echo "out: $line -> $(cat /sys/block/md0/$2 | tr '\n' ' ')" ;;
+	*) echo "FAIL: $line" ;;
+	esac
+done < /scenario
+echo DONE
+poweroff -f
