@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     smart: Option<PathBuf>,
 
     /// A TOML file with figures of the data sheet: title, capacity, rpm, outer, inner, seek,
-    /// surfaces, cache, class.
+    /// surfaces, tracks (on one surface), cache, class.
     #[arg(long, value_name = "FILE.toml")]
     sheet: Option<PathBuf>,
 

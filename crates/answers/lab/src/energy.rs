@@ -378,12 +378,12 @@ impl EnergyAnswer {
         else {
             return "Stopping the platters does not pay for this load.".to_owned();
         };
-        let used_up = match years {
-            Some(years) => format!(
-                ", which uses up the rated cycles in {} years",
+        let used_up = match (years, self.rated_cycles) {
+            (Some(years), Some(rated)) => format!(
+                ", which uses up the {rated} rated starts and stops (not the load cycles of the heads) in {} years",
                 number(*years)
             ),
-            None => String::new(),
+            _ => String::new(),
         };
         format!(
             "Stopping pays: `{name}` saves {} % at a p99 of {} ms, and stops the busiest drive {} times a year{used_up}.",

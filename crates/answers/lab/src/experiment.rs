@@ -3,10 +3,11 @@
 use crate::load::at_load;
 use crate::{Candidate, LabError, Varied};
 use fullstroke_counters::Counter;
+use fullstroke_drive::Model;
 use fullstroke_engine::{Engine, Outcome};
 use fullstroke_fio::{BehindRate, FioProgram, FioReport, FioResults, FioSource};
 use fullstroke_measure::{
-    Identity, Measured, Measurement, Overload, PerfettoRun, PerfettoTrace, Progress, RebuildPlan,
+    Identity, Measured, Measurement, MemberReport, Overload, PerfettoRun, PerfettoTrace, Progress, RebuildPlan,
     Recorder, Report, RequestLog, StreamsReport, Timeline, WarmUp, WattsOverTime, Windows,
 };
 use fullstroke_stack::{HostNodes, RebuiltMember, Run, VolumeSummary};
@@ -142,6 +143,7 @@ pub fn run(
     };
     let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
     watched.into_report(&mut measured.report, &outcome, &drives);
+    measured.report.array.drive_notes = outside(&stack.drives(), &measured.report.array.members);
     measured.report.cost.wall_s = Some(wall_s);
     measured.report.cost.requests_per_wall_s =
         Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
@@ -153,6 +155,33 @@ pub fn run(
         fio,
         perfetto,
     })
+}
+
+/// Returns a sentence for each model whose requests lie outside the requests with which the model
+/// was measured. A drive with several arms has a member for each arm and no such statement.
+fn outside(models: &[&Model], members: &[MemberReport]) -> Vec<String> {
+    let mut notes: Vec<(&str, String)> = Vec::new();
+    if models.len() != members.len() {
+        return Vec::new();
+    }
+    for (model, member) in models.iter().zip(members) {
+        let title = model.config().title.as_str();
+        let known = notes.iter().any(|(noted, _)| *noted == title);
+        let Some(validated) = model.config().validated.filter(|_| !known) else {
+            continue;
+        };
+        let counts = &member.statistics;
+        let requests = counts.reads + counts.writes;
+        if requests == 0 || member.seconds <= 0.0 {
+            continue;
+        }
+        let sectors = (counts.sectors_read + counts.sectors_written).0 as f64 / requests as f64;
+        let depth = counts.queue_length_ns as f64 / 1e9 / member.seconds;
+        if let Some(sentence) = validated.left_by(sectors, depth) {
+            notes.push((title, format!("The drive {title}: {sentence}")));
+        }
+    }
+    notes.into_iter().map(|(_, note)| note).collect()
 }
 
 /// Returns the measurement for a run of the candidate on `drives` drives.

@@ -270,6 +270,7 @@ impl Measurement {
                 rebuild: RebuildReport::new(&self.rebuild_plans, self.rebuilds.all()),
                 energy: EnergyReport::new(&members, both.requests),
                 members,
+                drive_notes: Vec::new(),
                 layers: layer_reports(&counters.layers),
                 gear_shifts_s: counters
                     .gear_shifts

@@ -128,6 +128,9 @@ fn write_heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for note in &report.arrived.trace_notes {
         writeln!(f, "  The trace: {note}")?;
     }
+    for note in &report.array.drive_notes {
+        writeln!(f, "  {note}")?;
+    }
     writeln!(
         f,
         "{} IOPS, {} MB/s over {} simulated seconds",

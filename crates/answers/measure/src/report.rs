@@ -195,6 +195,10 @@ pub struct ArrayReport {
     pub energy: Option<EnergyReport>,
     /// Drives in the order of the tree.
     pub members: Vec<MemberReport>,
+    /// Drives whose requests lie outside the requests with which the drive was measured; one
+    /// sentence for each model.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drive_notes: Vec<String>,
     /// Layers with readings between host and drives.
     pub layers: Vec<LayerReport>,
     /// Times when arrays with gears began to shift, in seconds; the first 256 of each array.

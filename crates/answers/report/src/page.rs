@@ -421,7 +421,12 @@ fn notes(page: &mut Markup, candidates: &[Candidate<'_>]) {
         };
         let overload = report.arrived.overload.as_ref();
         let overload = overload.map(|overload| &overload.sentence);
-        for sentence in overload.into_iter().chain(&report.arrived.trace_notes) {
+        let notes = report
+            .arrived
+            .trace_notes
+            .iter()
+            .chain(&report.array.drive_notes);
+        for sentence in overload.into_iter().chain(notes) {
             page.element("p", &[], &format!("{}: {sentence}", candidate.label));
         }
     }

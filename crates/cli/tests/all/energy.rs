@@ -75,6 +75,7 @@ fn stopping_pays_for_a_load_of_long_pauses_and_costs_its_slowest_answers() {
     let text = success(&arguments);
     for part in [
         "Stopping pays",
+        "rated starts and stops (not the load cycles of the heads)",
         "A spin-down saves energy if the standby lasts",
         "Source of the power figures: assumed",
         "always turning",

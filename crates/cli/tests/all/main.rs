@@ -14,6 +14,7 @@ mod documents;
 mod energy;
 mod files;
 mod fio;
+mod fit;
 mod flushes;
 mod lzvs;
 #[path = "../../../../samples/oracle/table.rs"]

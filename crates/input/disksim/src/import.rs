@@ -335,6 +335,7 @@ impl Import<'_> {
             faults: None,
             freeblock: None,
             published: Published::default(),
+            validated: None,
             sources,
         })
     }
@@ -362,6 +363,9 @@ impl Import<'_> {
         ] {
             sources.insert(key.to_owned(), mechanics.clone());
         }
+        // A file of mechanics alone has no queue, and a drive file needs a source of each part.
+        let queue = "assumed: one command at a time; the file has no queue";
+        sources.insert("queue".to_owned(), queue.to_owned());
         sources
     }
 

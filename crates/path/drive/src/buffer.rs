@@ -55,6 +55,8 @@ pub(crate) struct Buffer {
     /// Largest number of segments with written data, and the number of sectors in these segments.
     write_segments: usize,
     write_sectors: u64,
+    /// Largest read for which `read_ahead_misses_at_end` and `whole-track` hold.
+    measured: u64,
     /// Watermark in extents and in sectors: with more dirty data, destaging goes before reads.
     mark_extents: usize,
     mark_sectors: u64,
@@ -136,6 +138,7 @@ impl Buffer {
             segment_sectors,
             write_segments: write_segments as usize,
             write_sectors,
+            measured: u64::MAX,
             mark_extents: (config.destage_watermark * f64::from(write_segments)) as usize,
             mark_sectors: (config.destage_watermark * write_sectors as f64) as u64,
             segments: Segments::new(config.segments as usize, config.sectors.map(u64::from)),
@@ -153,6 +156,22 @@ impl Buffer {
             tick: 0,
             hits: 0,
         })
+    }
+
+    /// Returns the buffer with the rules `read_ahead_misses_at_end` and `whole-track` for reads of up
+    /// to `sectors` sectors only. The rules were found on requests of 3 KB in the mean. In a stream
+    /// of 64 KiB, each request or each track would lose a revolution: a Cheetah 9LP would stream at
+    /// 6 MB/s where its medium gives 15, an Atlas 10K at 9 where its medium gives 24.
+    pub(crate) fn measured_up_to(self, sectors: Option<u32>) -> Buffer {
+        Buffer {
+            measured: sectors.map_or(u64::MAX, u64::from),
+            ..self
+        }
+    }
+
+    /// True if the rules that were found on small requests hold for a read of `extent`.
+    fn is_measured(&self, extent: Extent) -> bool {
+        extent.sectors.0 <= self.measured
     }
 
     /// Size of a segment in sectors.
@@ -436,7 +455,8 @@ impl Buffer {
         if let Some(index) = self.segments.holding(start, end, is_there) {
             return Lookup::Hit(index);
         }
-        let at_end = u64::from(!self.config.read_ahead_misses_at_end);
+        let misses = self.config.read_ahead_misses_at_end && self.is_measured(extent);
+        let at_end = u64::from(!misses);
         if let Some(segment) = self.filling.map(|index| self.segments.get(index))
             && let Fill::Ahead { since, .. } = segment.fill
             && (segment.start..segment.end + at_end).contains(&start)
@@ -664,7 +684,7 @@ impl Buffer {
         );
         let mut segment = Segment::new(extent, Kind::Read, now, self.tick);
         let end = segment.end;
-        if self.config.read_ahead == ReadAhead::WholeTrack {
+        if self.config.read_ahead == ReadAhead::WholeTrack && self.is_measured(extent) {
             let track = mechanics.geometry().track_at(Lbn(end - 1));
             let landed = if track.first <= extent.start {
                 landed
@@ -932,7 +952,10 @@ impl Buffer {
         }
         let geometry = mechanics.geometry();
         let capacity = geometry.capacity().0;
-        let from = if self.config.read_ahead_over_delivered {
+        // A read that is longer than a segment passes through the segment like a ring, so that the
+        // segment has room behind the read.
+        let passes = extent.sectors.0 >= self.segment_sectors;
+        let from = if self.config.read_ahead_over_delivered || passes {
             end
         } else {
             start
@@ -951,6 +974,7 @@ impl Buffer {
         };
         match self.config.read_ahead {
             ReadAhead::None => end,
+            ReadAhead::WholeTrack if !self.is_measured(extent) => full,
             ReadAhead::Track | ReadAhead::WholeTrack => track_at(end - 1).1.min(full),
             ReadAhead::Cylinder => {
                 let cylinder = geometry.cylinder_of(Lbn(end - 1));

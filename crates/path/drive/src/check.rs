@@ -105,6 +105,7 @@ fn unsourced(config: &DriveConfig) -> Vec<String> {
         ("write_settle_ms", config.write_settle_ms),
         ("command_overhead_ms", config.command_overhead_ms),
         ("power", f64::from(config.power.is_some())),
+        ("validated", f64::from(config.validated.is_some())),
         (
             "published.outer_mb_per_s",
             config.published.outer_mb_per_s.unwrap_or(0.0),

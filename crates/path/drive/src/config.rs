@@ -6,6 +6,7 @@ mod freeblock;
 mod power;
 mod queue;
 mod spin_down;
+mod validated;
 
 pub use buffer::{BufferConfig, ReadAhead};
 pub use electronics::{ElectronicsConfig, OverheadConfig, WriteDisconnectConfig};
@@ -13,6 +14,7 @@ pub use freeblock::FreeblockConfig;
 pub use power::{IdleConfig, PowerConfig};
 pub use queue::{BackgroundConfig, FlushCommand, QueueConfig};
 pub use spin_down::SpinDownConfig;
+pub use validated::ValidatedConfig;
 
 use crate::faults::FaultsConfig;
 use fullstroke_contract::ConfigError;
@@ -105,6 +107,9 @@ pub struct DriveConfig {
     /// Published numbers, for a check of the description.
     #[serde(default, skip_serializing_if = "is_default")]
     pub published: Published,
+    /// Requests for which the drive was held against measurements. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validated: Option<ValidatedConfig>,
     /// Sources of the numbers: maps a key (`rpm`, `zones`, `seek.points`) to a source. A key covers
     /// the keys below. The source of a fitted number begins with `fitted: ...`.
     pub sources: BTreeMap<String, String>,
@@ -492,6 +497,7 @@ pub(crate) mod tests {
             power: None,
             spin_down: None,
             published: Published::default(),
+            validated: None,
             sources: BTreeMap::new(),
         }
     }

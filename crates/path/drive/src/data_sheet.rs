@@ -139,6 +139,7 @@ impl DataSheet {
                 average_seek_ms: self.average_seek_ms,
                 tolerance: Some(TOLERANCE),
             },
+            validated: None,
             sources: sources::of(self),
         };
         held(config)

@@ -194,6 +194,9 @@ impl Model {
             config: Arc::new(config),
         };
         milliseconds("queue.decide_ms", model.config.queue.decide_ms)?;
+        if let Some(validated) = &model.config.validated {
+            validated.check().map_err(|error| error.below("validated"))?;
+        }
         model.faults()?;
         model.freeblock()?;
         model.background()?;
@@ -289,6 +292,16 @@ impl Model {
             .map_err(|error| error.below("freeblock"))
     }
 
+    /// Returns the buffer, if the description has one.
+    ///
+    /// # Errors
+    /// Names the invalid key.
+    fn buffer(&self) -> Result<Option<Buffer>, ConfigError> {
+        let measured = self.config.electronics.bus_measured_sectors;
+        let buffer = self.config.buffer.as_ref().map(Buffer::new).transpose()?;
+        Ok(buffer.map(|buffer| buffer.measured_up_to(measured)))
+    }
+
     /// Returns the store of background requests, if the description has one.
     ///
     /// # Errors
@@ -349,7 +362,7 @@ impl Model {
             next_lbn: Lbn(0),
             electronics: self.electronics,
             plain: self.plain,
-            buffer: self.config.buffer.as_ref().map(Buffer::new).transpose()?,
+            buffer: self.buffer()?,
             last: Last::default(),
             beside: self
                 .config

@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p fullstroke-calibrate --example by_depth -- drives/samsung-f1-1tb.toml`
 //!
-//! Further arguments replace keys of the drive file: `queue.margin_ms=1`.
+//! Further arguments replace keys of the drive file: `queue.margin_ms=1`. `depths=64,1024` replaces
+//! the depths and leaves the writes out, for a count of instructions by a profiler.
 
 use fullstroke_contract::{Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
 use fullstroke_drive::{DriveConfig, Model};
@@ -18,14 +19,22 @@ fn main() {
     let path = arguments.next().expect("a drive file");
     let text = std::fs::read_to_string(&path).expect("a readable file");
     let mut table: toml::Table = toml::from_str(&text).expect("a TOML file");
+    let mut depths = vec![1, 2, 4, 8, 16, 32];
+    let mut operations = vec![Operation::Read, Operation::Write];
     for setting in arguments {
         let (key, value) = setting.split_once('=').expect("KEY=VALUE");
+        if key == "depths" {
+            let depth = |text: &str| text.parse().expect("numbers with commas");
+            depths = value.split(',').map(depth).collect();
+            operations.truncate(1);
+            continue;
+        }
         set(&mut table, key, value);
     }
     let config: DriveConfig = table.try_into().expect("a drive file");
     let model = Model::new(config).expect("a valid drive");
-    for operation in [Operation::Read, Operation::Write] {
-        for depth in [1, 2, 4, 8, 16, 32] {
+    for operation in operations {
+        for &depth in &depths {
             report(&model, operation, depth);
         }
     }

@@ -412,3 +412,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_file_of_mechanics_alone_passes_the_check_of_drive_files() {
+    let model = model(2, 10, 196, "source layout", SEEK);
+    let imported = one(&[("d.diskspecs", &model), ("layout", ZONE)], false).unwrap();
+    let model = fullstroke_drive::Model::new(imported.config).unwrap();
+    let checks = fullstroke_drive::checks(&model);
+    let failed: Vec<&str> = checks
+        .iter()
+        .filter(|check| !check.passed)
+        .map(|check| check.key.as_str())
+        .collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}

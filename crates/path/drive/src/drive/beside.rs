@@ -276,7 +276,10 @@ impl Drive {
             buffer.destage_one(now, &mut self.arm);
         }
         let moves = self.next_moves(now);
-        let Choice { waiting, via } = self.choose(now, moves)?;
+        let Choice { mut waiting, via } = self.choose(now, moves)?;
+        if via.is_none() && !waiting.write && self.queue.has_age_limit() {
+            waiting = self.first_in_row(waiting);
+        }
         let extent = self.slots[waiting.slot].request.extent;
         if waiting.write {
             let service = self.write_through(&waiting, via, now);
@@ -302,6 +305,31 @@ impl Drive {
         let service = self.read_stream(&waiting, via, now);
         self.remember(extent, false);
         Some(service)
+    }
+
+    /// Returns the read in place of `chosen` that the heads reach first by reading on, if `chosen`
+    /// belongs to the stream under the heads. The heads have passed the start of the first read of
+    /// the stream, so that an order by access time would begin in the middle of the stream, come
+    /// back for the rest, and lose a revolution each time.
+    fn first_in_row(&mut self, chosen: Waiting) -> Waiting {
+        let (Some(beside), Some(buffer)) = (&self.beside, &self.buffer) else {
+            return chosen;
+        };
+        let Some((start, end)) = buffer.being_read() else {
+            return chosen;
+        };
+        let first = beside.reads.partition_point(|read| read.start < start);
+        let row = beside.in_a_row(first, end, buffer);
+        let row = &beside.reads[first..first + row];
+        let belongs = row.iter().any(|read| read.slot == chosen.slot);
+        let Some(next) = row.first().filter(|next| belongs && next.slot != chosen.slot) else {
+            return chosen;
+        };
+        let Some(next) = self.queue.remove(next.slot) else {
+            return chosen;
+        };
+        self.queue.insert(chosen);
+        next
     }
 
     /// Reads from the medium. After a read continuing an earlier read, the arm stays to read ahead.

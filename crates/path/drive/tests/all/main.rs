@@ -6,3 +6,4 @@ mod data_sheets;
 mod held_out_energy;
 mod places;
 mod published_figures;
+mod streams;

@@ -21,7 +21,8 @@ struct Zone {
 
 fn zones() -> impl Strategy<Value = Vec<Zone>> {
     let skew = || (0u32..40).prop_map(|quarters| f64::from(quarters) / 4.0);
-    let zone = (1u64..6, 8u64..40, skew(), skew(), skew(), 0u64..7, 0u64..5).prop_map(
+    // A zone of one track has more sectors than the largest dead space and spares together.
+    let zone = (1u64..6, 12u64..40, skew(), skew(), skew(), 0u64..7, 0u64..5).prop_map(
         |(cylinders, sectors, offset, track_skew, cylinder_skew, dead, spares)| Zone {
             cylinders,
             sectors,

@@ -3,7 +3,9 @@
 use super::closed::{Times, random};
 use super::sheet::described;
 use super::{DepthsError, Row, Sheet, SmartReport};
-use fullstroke_drive::{DriveConfig, Model, SeekConfig, SeekTable, settled_curve};
+use fullstroke_drive::{
+    DriveConfig, Model, SeekConfig, SeekTable, ValidatedConfig, settled_curve,
+};
 use fullstroke_units::Duration;
 use serde::Serialize;
 use serde_json::json;
@@ -425,7 +427,26 @@ impl Fit {
         config
     }
 
-    fn finish(self) -> Result<DepthFit, DepthsError> {
+    /// Records sizes and depths of the rows in the drive file.
+    fn states_its_range(&mut self) {
+        let rows = || self.reads.values().chain(self.writes.values());
+        let (Some(bytes), Some(least), Some(most)) = (
+            rows().map(|row| row.bytes).max(),
+            rows().map(|row| row.depth).min(),
+            rows().map(|row| row.depth).max(),
+        ) else {
+            return;
+        };
+        let sectors = (bytes / 512).max(1) as u32;
+        self.config.validated = Some(ValidatedConfig {
+            sectors: (sectors, sectors),
+            depths: (least, most),
+        });
+        let source = format!("the measured rows of this fit: random requests of {bytes} bytes");
+        self.config.sources.insert("validated".to_owned(), source);
+    }
+
+    fn finish(mut self) -> Result<DepthFit, DepthsError> {
         let mut compared = Vec::new();
         for (rows, write) in [(&self.reads, false), (&self.writes, true)] {
             for row in rows.values() {
@@ -441,6 +462,7 @@ impl Fit {
         }
         let error = |row: &Compared| (row.mean_ms.1 / row.mean_ms.0 - 1.0).abs();
         let worst_mean = compared.iter().map(error).reduce(f64::max);
+        self.states_its_range();
         let mut told = self.told;
         for key in ["rpm", "capacity_sectors", "zones", "order", "electronics"] {
             if let Some(source) = self.config.sources.get(key) {
@@ -509,6 +531,8 @@ mod tests {
             let (measured, found) = compared.mean_ms;
             assert!((found / measured - 1.0).abs() < 0.1, "{compared:?}");
         }
+        let validated = fit.config.validated.unwrap();
+        assert_eq!((validated.sectors, validated.depths), ((8, 8), (1, 32)));
         assert!(fit.config.sources["queue"].starts_with("fitted"));
         assert!(!fit.config.sources["order"].starts_with("fitted"));
         Model::new(fit.config).unwrap();

@@ -12,6 +12,9 @@ use std::path::Path;
 const APART_MAX: f64 = 0.01;
 /// Largest relative difference between the rates and the minutes for the whole surface.
 const RATES_APART_MAX: f64 = 0.1;
+/// Largest relative difference between the capacity and the tracks times their mean length. The
+/// sustained rate is up to a fifth below the rate of a track, because of skews.
+const TRACKS_APART_MAX: f64 = 0.25;
 /// Ratio of the inner rate to the outer rate: 229 of 500 sectors a track on a Toshiba X300 (Wong
 /// 2019).
 const INNER_SHARE: f64 = 0.458;
@@ -38,6 +41,8 @@ pub struct Sheet {
     pub seek: Option<f64>,
     /// Recording surfaces.
     pub surfaces: Option<u32>,
+    /// Tracks on one surface. Held against capacity, rates and surfaces.
+    pub tracks: Option<u32>,
     /// Size of the buffer, as in `64MiB`.
     pub cache: Option<String>,
     /// Class: desktop, laptop, nearline or sas.
@@ -55,7 +60,7 @@ pub fn read_sheet(path: &Path) -> Result<Sheet, DepthsError> {
         source,
     })?;
     toml::from_str(&text).map_err(|error| {
-        let keys = "title, capacity, rpm, outer, inner, seek, surfaces, cache, class";
+        let keys = "title, capacity, rpm, outer, inner, seek, surfaces, tracks, cache, class";
         DepthsError::row(
             &file,
             "the sheet",
@@ -157,6 +162,7 @@ pub(super) fn described(
         .map(|text| bytes("cache", text))
         .transpose()?;
     let model = smart.and_then(|smart| smart.model.clone());
+    let surfaces = surfaces(sheet, &rates, rpm.value, sectors)?;
     let sheet = DataSheet {
         title: sheet
             .title
@@ -168,7 +174,7 @@ pub(super) fn described(
         outer_mb_per_s: rates.outer,
         inner_mb_per_s: rates.inner,
         average_seek_ms: sheet.seek,
-        surfaces: sheet.surfaces,
+        surfaces,
         buffer: buffer.map(Bytes),
         class,
     };
@@ -189,6 +195,44 @@ pub(super) fn described(
         config.logical_sector = logical;
     }
     Ok(config)
+}
+
+/// Returns the surfaces of the sheet, or the number that tracks and rates give.
+fn surfaces(
+    sheet: &Sheet,
+    rates: &Rates,
+    rpm: f64,
+    capacity: Sectors,
+) -> Result<Option<u32>, DepthsError> {
+    let Some(tracks) = sheet.tracks else {
+        return Ok(sheet.surfaces);
+    };
+    let inner = rates.inner.unwrap_or(rates.outer * INNER_SHARE);
+    let of_a_track = (rates.outer + inner) / 2.0 * 1e6 * 60.0 / rpm;
+    let of_a_surface = of_a_track * f64::from(tracks);
+    let wanted = capacity.bytes().0 as f64;
+    let number = sheet
+        .surfaces
+        .map_or((wanted / of_a_surface).round().max(1.0), f64::from);
+    let held = number * of_a_surface;
+    // NaN, if tracks or speed are 0, is a contradiction too.
+    if (held / wanted - 1.0).abs() < TRACKS_APART_MAX {
+        return Ok(Some(number as u32));
+    }
+    Err(DepthsError::Contradiction {
+        key: "capacity",
+        one: format!("the drive has {:.0} GB", wanted / 1e9),
+        other: format!(
+            "{tracks} tracks on {} of {:.0} kB in the mean ({:.0} to {inner:.0} MB/s at {rpm:.0} rpm) hold {:.0} GB",
+            match number as u32 {
+                1 => "1 surface".to_owned(),
+                several => format!("{several} surfaces"),
+            },
+            of_a_track / 1e3,
+            rates.outer,
+            held / 1e9
+        ),
+    })
 }
 
 fn config_zones() -> &'static str {
@@ -355,6 +399,27 @@ mod tests {
         // 8 TB in 300 minutes are 444 MB/s.
         let error = refused(&sheet(), Some(300.0));
         assert!(error.contains("210") && error.contains("444"), "{error}");
+    }
+
+    #[test]
+    fn tracks_and_rates_that_do_not_hold_the_capacity_are_refused() {
+        // 153 MB/s in the mean at 7,200 rpm are 1.28 MB a track, 383 GB on 300,000 tracks.
+        let tracks = |tracks, surfaces| Sheet {
+            tracks: Some(tracks),
+            surfaces,
+            ..sheet()
+        };
+        let error = refused(&tracks(300_000, Some(8)), None);
+        assert!(
+            error.starts_with("capacity")
+                && error.contains("8002 GB")
+                && error.contains("300000 tracks on 8 surfaces")
+                && error.contains("3062 GB"),
+            "{error}"
+        );
+        assert!(refused(&tracks(0, Some(8)), None).contains("0 tracks"));
+        let config = described(&tracks(450_000, None), Some(&smart(None)), &[]).unwrap();
+        assert_eq!(config.surfaces, 14);
     }
 
     #[test]

@@ -74,6 +74,7 @@ impl Mechanics {
             faults: None,
             freeblock: None,
             published: Default::default(),
+            validated: None,
             sources: self.sources(device),
         }
     }

@@ -142,6 +142,7 @@ impl OwnDisk {
     pub fn drive_file(&self) -> DriveConfig {
         let mut config = DriveConfig {
             published: Published::default(),
+            validated: None,
             ..self.config.clone()
         };
         config.title = format!("{}, fitted to {}", self.title, self.log.file);
