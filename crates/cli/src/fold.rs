@@ -188,11 +188,11 @@ The best is a.
 ";
         let expected = "\
 #  response  MB/s
-────────────────
+─────────────────
 1    12.345  10.1
 
 #  verdict
-──────────
+───────────
 1  too slow
 ";
         assert_eq!(folded(table, 18), expected);
