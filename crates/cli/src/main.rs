@@ -32,8 +32,8 @@ mod energy;
 mod explain;
 #[cfg(feature = "real")]
 mod extract;
-mod fold;
 mod fit;
+mod fold;
 mod fs;
 #[cfg(feature = "real")]
 mod heed;

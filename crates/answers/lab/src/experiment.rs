@@ -7,8 +7,9 @@ use fullstroke_drive::Model;
 use fullstroke_engine::{Engine, Outcome};
 use fullstroke_fio::{BehindRate, FioProgram, FioReport, FioResults, FioSource};
 use fullstroke_measure::{
-    Identity, Measured, Measurement, MemberReport, Overload, PerfettoRun, PerfettoTrace, Progress, RebuildPlan,
-    Recorder, Report, RequestLog, StreamsReport, Timeline, WarmUp, WattsOverTime, Windows,
+    Identity, Measured, Measurement, MemberReport, Overload, PerfettoRun, PerfettoTrace, Progress,
+    RebuildPlan, Recorder, Report, RequestLog, StreamsReport, Timeline, WarmUp, WattsOverTime,
+    Windows,
 };
 use fullstroke_stack::{HostNodes, RebuiltMember, Run, VolumeSummary};
 use fullstroke_units::Time;

@@ -195,7 +195,9 @@ impl Model {
         };
         milliseconds("queue.decide_ms", model.config.queue.decide_ms)?;
         if let Some(validated) = &model.config.validated {
-            validated.check().map_err(|error| error.below("validated"))?;
+            validated
+                .check()
+                .map_err(|error| error.below("validated"))?;
         }
         model.faults()?;
         model.freeblock()?;

@@ -50,8 +50,8 @@ pub use check::{Check, checks};
 pub use config::{
     BufferConfig, Direction, DriveConfig, ElectronicsConfig, ExceptionConfig, FlushCommand,
     FreeblockConfig, IdleConfig, OverheadConfig, PowerConfig, Published, QueueConfig, ReadAhead,
-    RunConfig, SectorsPerTrack, SeekConfig, SlipConfig, SpinDownConfig, TrackOrder, ValidatedConfig,
-    WriteDisconnectConfig, ZeroLatency, ZoneConfig,
+    RunConfig, SectorsPerTrack, SeekConfig, SlipConfig, SpinDownConfig, TrackOrder,
+    ValidatedConfig, WriteDisconnectConfig, ZeroLatency, ZoneConfig,
 };
 pub use data_sheet::{DataSheet, sectors_of, settled_curve};
 pub use drive::{Drive, Model};

@@ -322,7 +322,10 @@ impl Drive {
         let row = beside.in_a_row(first, end, buffer);
         let row = &beside.reads[first..first + row];
         let belongs = row.iter().any(|read| read.slot == chosen.slot);
-        let Some(next) = row.first().filter(|next| belongs && next.slot != chosen.slot) else {
+        let Some(next) = row
+            .first()
+            .filter(|next| belongs && next.slot != chosen.slot)
+        else {
             return chosen;
         };
         let Some(next) = self.queue.remove(next.slot) else {

@@ -3,9 +3,7 @@
 use super::closed::{Times, random};
 use super::sheet::described;
 use super::{DepthsError, Row, Sheet, SmartReport};
-use fullstroke_drive::{
-    DriveConfig, Model, SeekConfig, SeekTable, ValidatedConfig, settled_curve,
-};
+use fullstroke_drive::{DriveConfig, Model, SeekConfig, SeekTable, ValidatedConfig, settled_curve};
 use fullstroke_units::Duration;
 use serde::Serialize;
 use serde_json::json;
