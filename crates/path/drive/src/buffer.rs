@@ -952,9 +952,9 @@ impl Buffer {
         }
         let geometry = mechanics.geometry();
         let capacity = geometry.capacity().0;
-        // A read that is longer than a segment passes through the segment like a ring, so that the
-        // segment has room behind the read.
-        let passes = extent.sectors.0 >= self.segment_sectors;
+        // A large read that is longer than a segment passes through the segment like a ring, so that
+        // the segment has room behind the read.
+        let passes = !self.is_measured(extent) && extent.sectors.0 >= self.segment_sectors;
         let from = if self.config.read_ahead_over_delivered || passes {
             end
         } else {
