@@ -55,7 +55,10 @@ fn array(words: &[&str], policy: &str) -> Bench {
         _ => u64::MAX,
     };
     let laboratory = Laboratory::new(level, &keys, members);
-    Bench { laboratory, largest }
+    Bench {
+        laboratory,
+        largest,
+    }
 }
 
 /// Returns a member I/O as the oracle writes it.
@@ -94,8 +97,7 @@ fn compare(oracle: &str, policy: &str) -> u32 {
                 } else {
                     Operation::Write
                 };
-                let (offset, bytes): (u64, u64) =
-                    (offset.parse().unwrap(), bytes.parse().unwrap());
+                let (offset, bytes): (u64, u64) = (offset.parse().unwrap(), bytes.parse().unwrap());
                 let bench = bench.as_mut().unwrap();
                 let largest = bench.largest.min(bytes);
                 let found = bench.laboratory.pieces(operation, offset, bytes, largest);
