@@ -114,7 +114,7 @@ fn member_io_of_loads_is_near_that_of_the_kernel() {
     }
     println!("{table}");
     assert!(
-        far * 4 <= lines && lines >= 18,
+        far == 0 && lines >= 18,
         "{far} of {lines} are far:\n{table}"
     );
 }
