@@ -9,7 +9,7 @@ PROPTEST_RNG_SEED ?= 1
 # More than processors: tests of servers mostly wait.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check kernel-check bench instructions lint deny minimum-rust simulation-only docs storeys pictures generate samples fuzz toolchain toolchain-c studies held-out
+.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check kernel-check kernel-lab bench instructions lint deny minimum-rust simulation-only docs storeys pictures generate samples fuzz toolchain toolchain-c studies held-out
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -149,6 +149,15 @@ memory-check: toolchain clients ## The kernel's page cache beside ours: hits, fl
 kernel-check: toolchain clients ## The kernel's elevators beside ours, on a served disk (root, Linux, about 10 minutes)
 	@$(CARGO) build --release --quiet --package fullstroke
 	@tools/kernel-check.py
+
+# The kernel of this host, or a package: make kernel-lab KERNEL=linux-image-6.12...deb
+KERNEL ?= /
+
+kernel-lab: ## Member I/O of a real kernel's md for samples/kernel-lab, into target/kernel-lab (QEMU, about 20 minutes)
+	@mkdir -p target/kernel-lab; for scenario in parity copies; do \
+		tools/kernel-lab.py samples/kernel-lab/$$scenario.txt --kernel $(KERNEL) --out target/kernel-lab/$$scenario.txt; \
+		status=$$?; [ $$status = 2 ] && { echo "skipped: kernel-lab"; exit 0; }; [ $$status = 0 ] || exit 1; done; \
+	tools/kernel-lab.py samples/kernel-lab/streams.txt --kernel $(KERNEL) --elevator mq-deadline --max-sectors 2560 --out target/kernel-lab/streams.txt
 
 generate: toolchain ## Write again what is generated: JSON schemas, docs/reference/, docs/fio.md, docs/metrics.md
 	FULLSTROKE_GENERATE=1 $(CARGO) test --quiet --package fullstroke-stack --package fullstroke-study --test generated

@@ -24,7 +24,9 @@ use fullstroke_smart::SmartArray;
 use fullstroke_tracks::{Boundaries, UnknownTracks};
 use fullstroke_units::{Angle, Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
 use fullstroke_vfs::Vfs;
-use fullstroke_volume::{BuildLayout, Coordination, Layout, MdVolume, Shape, Volume, WriteIntent};
+use fullstroke_volume::{
+    BuildLayout, Coordination, Layout, MdVolume, Shape, Surroundings, Volume, WriteIntent,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -127,8 +129,8 @@ struct Around<'a> {
 enum Arrays {
     /// The ideal planner, because a store carries out the same plans on bytes.
     Planned,
-    /// md's stripes. `direct` is true if there is no page cache.
-    Run { direct: bool },
+    /// md's stripes.
+    Run(Surroundings),
 }
 
 /// Keys of layouts that do not change the place of data.
@@ -402,9 +404,12 @@ impl Stack {
                 link: self.link.as_ref(),
                 arrays: match above {
                     Above::Clients => Arrays::Planned,
-                    Above::Workloads => Arrays::Run {
+                    Above::Workloads => Arrays::Run(Surroundings {
                         direct: !self.has_page_cache(),
-                    },
+                        // Without a table for the members, the members have Linux's default,
+                        // mq-deadline, as far as md's own requests are concerned.
+                        elevators: self.host.members().is_none_or(HostConfig::joins),
+                    }),
                 },
             };
             let volume = volume.node(around)?;
@@ -697,7 +702,7 @@ impl VolumeSpec {
                 let layer = layer.rebuilding(rebuild.members(), rebuild.speed());
                 let layer: Box<dyn Node> = match arrays {
                     Arrays::Planned => Box::new(layer),
-                    Arrays::Run { direct } => MdVolume::over(layer, direct, *intent),
+                    Arrays::Run(around) => MdVolume::over(layer, around, *intent),
                 };
                 let below = members
                     .iter()

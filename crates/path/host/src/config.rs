@@ -250,6 +250,11 @@ impl HostConfig {
         self.keys.elevator.is_some()
     }
 
+    /// True if requests are joined before they are issued: for every elevator but `none`.
+    pub fn joins(&self) -> bool {
+        self.keys.elevator.as_deref() != Some("none")
+    }
+
     /// Replaces the configured elevator by `trial`. The keys of the block layer stay.
     ///
     /// # Errors

@@ -142,7 +142,7 @@ pub(super) struct Event<'a> {
 }
 
 impl Core {
-    pub(super) fn new(setup: &Setup, capacity: Sectors) -> Core {
+    pub(super) fn new(setup: &Setup, capacity: Sectors, elevators: bool) -> Core {
         let members = setup.map.members as usize;
         Core {
             map: setup.map,
@@ -155,7 +155,7 @@ impl Core {
             links: Slots::default(),
             parts: Slots::default(),
             flying: Slots::default(),
-            plug: Plug::default(),
+            plug: Plug::new(elevators.then_some(setup.largest)),
             sent: Vec::new(),
             waiting: VecDeque::new(),
             blocked: false,
@@ -210,8 +210,9 @@ impl Core {
 
     /// Issues everything in the plug.
     pub(super) fn unplug(&mut self, out: &mut Out) {
-        let sent = &mut self.sent;
-        self.plug.empty(&mut |io| sent.push(io));
+        let (parts, sent) = (&mut self.parts, &mut self.sent);
+        let join = &mut |last, next| parts[last].next = next;
+        self.plug.empty(join, &mut |io| sent.push(io));
         for io in self.sent.drain(..) {
             let first = self.parts[io.parts.0].stripe;
             let pages = self.stripes.pages_of(first);

@@ -7,6 +7,10 @@
 //! the latest request is long (`blk_add_rq_to_plug`). An emptied plug sends the requests of one
 //! member one after the other, in the order of the members' first requests
 //! (`blk_mq_flush_plug_list`).
+//!
+//! A member with an elevator gets all its requests of a plug before one of them is issued. The
+//! elevator joins each request behind an earlier request that ends at its beginning
+//! (`dd_insert_requests`, `elv_attempt_insert_merge`).
 
 use fullstroke_contract::{Hints, Operation};
 
@@ -40,6 +44,9 @@ pub(super) struct Planned {
 /// Requests that wait for the end of a pass.
 #[derive(Debug, Default)]
 pub(super) struct Plug {
+    /// Sectors of the largest request that the elevators of the members make; `None` for members
+    /// without elevators.
+    elevators: Option<u64>,
     requests: Vec<Planned>,
     /// True if the plug has seen requests of several members since it was started.
     several: bool,
@@ -48,6 +55,13 @@ pub(super) struct Plug {
 }
 
 impl Plug {
+    pub(super) fn new(elevators: Option<u64>) -> Plug {
+        Plug {
+            elevators,
+            ..Plug::default()
+        }
+    }
+
     /// Begins a pass.
     pub(super) fn start(&mut self) {
         debug_assert!(
@@ -86,7 +100,7 @@ impl Plug {
                 .last()
                 .is_some_and(|last| last.sectors >= LONG)
         {
-            self.empty(send);
+            self.empty(join, send);
         }
         if self
             .requests
@@ -112,8 +126,37 @@ impl Plug {
             .position(|other| other.member == member)
     }
 
+    /// Joins requests as the elevators of the members do (`elv_attempt_insert_merge`).
+    fn insert(&mut self, largest: u64, join: &mut dyn FnMut(u32, u32)) {
+        let mut kept = 0;
+        for at in 0..self.requests.len() {
+            let io = self.requests[at];
+            let before = self.requests[..kept].iter().position(|other| {
+                other.member == io.member
+                    && other.start + other.sectors == io.start
+                    && merges(other, &io, largest)
+            });
+            match before {
+                Some(before) => {
+                    let other = &mut self.requests[before];
+                    join(other.parts.1, io.parts.0);
+                    other.parts.1 = io.parts.1;
+                    other.sectors += io.sectors;
+                }
+                None => {
+                    self.requests[kept] = io;
+                    kept += 1;
+                }
+            }
+        }
+        self.requests.truncate(kept);
+    }
+
     /// Sends all requests.
-    pub(super) fn empty(&mut self, send: &mut dyn FnMut(Planned)) {
+    pub(super) fn empty(&mut self, join: &mut dyn FnMut(u32, u32), send: &mut dyn FnMut(Planned)) {
+        if let Some(largest) = self.elevators {
+            self.insert(largest, join);
+        }
         self.sent.clear();
         self.sent.resize(self.requests.len(), false);
         for first in 0..self.requests.len() {
@@ -159,8 +202,28 @@ mod tests {
         for io in ios {
             plug.add(io, 255, &mut |_, _| (), &mut send);
         }
-        plug.empty(&mut send);
+        plug.empty(&mut |_, _| (), &mut send);
         sent
+    }
+
+    #[test]
+    fn elevators_join_requests_of_a_plug() {
+        // The kernel with mq-deadline (`tools/kernel-lab.py`): 124K, 68K and 64K of the same write
+        // that is 124K, 4K, 64K and 64K without an elevator.
+        let row = |row: u64| {
+            [4, 0]
+                .into_iter()
+                .flat_map(move |member| (0..16).map(move |number| page(member, row * 16 + number)))
+        };
+        let (mut plug, mut sent) = (Plug::new(Some(255)), Vec::new());
+        let mut send = |io: Planned| sent.push((io.member, io.start / 8, io.sectors / 8));
+        plug.start();
+        for io in (0..4).flat_map(row) {
+            plug.add(io, 255, &mut |_, _| (), &mut send);
+        }
+        plug.empty(&mut |_, _| (), &mut send);
+        sent.retain(|io| io.0 == 4);
+        assert_eq!(sent, [(4, 0, 31), (4, 31, 17), (4, 48, 16)]);
     }
 
     #[test]

@@ -338,18 +338,32 @@ impl Stripes {
 
 #[cfg(test)]
 impl Stripes {
+    /// Creates the stripes of a part that were never used. They are older than the used ones.
+    fn create_all(&mut self, part: u8) {
+        let of_part = (self.most + PARTS as u32 - 1 - u32::from(part)) / PARTS as u32;
+        let mut inactive = Vec::new();
+        while let Some(at) = self.first(ListName::Inactive(part)) {
+            self.unlink(at);
+            inactive.push(at);
+        }
+        while self.used[usize::from(part)] < of_part {
+            let at = self.free(part).unwrap();
+            self.append(at, ListName::Inactive(part));
+        }
+        for at in inactive {
+            self.append(at, ListName::Inactive(part));
+        }
+    }
+
     /// Drops stripes without work until `left` are in memory, as a change of `stripe_cache_size`
     /// does (`raid5_set_cache_size`, `drop_one_stripe`), and then allows the full number again.
     pub(super) fn shrink(&mut self, left: u32) {
+        for part in 0..PARTS as u8 {
+            self.create_all(part);
+        }
         let mut dropped = Vec::new();
         for number in (left..self.most).rev() {
             let part = (number % PARTS as u32) as u8;
-            // A stripe that was never used counts as dropped.
-            let unused = (self.most - 1 - number) / PARTS as u32;
-            let of_part = (self.most + PARTS as u32 - 1 - u32::from(part)) / PARTS as u32;
-            if unused < of_part - self.used[usize::from(part)] {
-                continue;
-            }
             if let Some(at) = self.first(ListName::Inactive(part)) {
                 self.unlink(at);
                 dropped.push(at);

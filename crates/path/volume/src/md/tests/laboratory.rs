@@ -2,7 +2,7 @@
 
 use super::super::bitmap::Bitmap;
 use crate::bytes::build;
-use crate::{MdVolume, Volume};
+use crate::{MdVolume, Surroundings, Volume};
 use fullstroke_contract::{
     Below, Breakdown, Completion, Cx, Effect, Gauge, Node, Operation, Order, Out, Port, Request,
     RequestId,
@@ -70,7 +70,13 @@ impl Laboratory {
         laboratory
     }
 
+    /// Returns an array of members without elevators.
     pub(super) fn new(layout: &str, keys: &Value, members: usize) -> Laboratory {
+        Laboratory::over(layout, keys, members, false)
+    }
+
+    /// Returns an array of members with or without elevators.
+    pub(super) fn over(layout: &str, keys: &Value, members: usize, elevators: bool) -> Laboratory {
         let layout = build(layout, keys, &vec![MEMBER; members]).unwrap();
         let gauge = Gauge {
             alive: true,
@@ -79,7 +85,15 @@ impl Laboratory {
         Laboratory {
             array: match layout.md() {
                 Some(setup) => {
-                    Array::Stripes(Box::new(MdVolume::with(Volume::new(layout), &setup, true)))
+                    let around = Surroundings {
+                        direct: true,
+                        elevators,
+                    };
+                    Array::Stripes(Box::new(MdVolume::with(
+                        Volume::new(layout),
+                        &setup,
+                        around,
+                    )))
                 }
                 None => Array::Copies(Box::new(Volume::new(layout))),
             },
@@ -129,6 +143,11 @@ impl Laboratory {
                 Effect::Notice { .. } => {}
             }
         }
+    }
+
+    /// Returns the number of requests that have ended.
+    pub(super) fn ended(&self) -> u64 {
+        self.done.len() as u64
     }
 
     pub(super) fn submit(&mut self, id: u64, operation: Operation, offset: u64, bytes: u64) {

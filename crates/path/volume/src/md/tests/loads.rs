@@ -27,6 +27,98 @@ fn sums(ios: &[MemberIo]) -> Sums {
     sums
 }
 
+/// The sums of the running kernel over loads, by `tools/kernel-lab.py`.
+const LOADS: &str = include_str!("../../../../../../samples/oracle/md/loads.txt");
+
+/// Time that the process needs for a request. An estimate for a processor of today.
+const GAP: Duration = Duration::from_nanos(3_000);
+
+/// The random numbers of `tools/kernel-lab/requests.c`: splitmix64.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Carries out a line `load KIND ORDER BYTES DEPTH COUNT OFFSET SPAN SEED`.
+fn load(laboratory: &mut Laboratory, words: &[&str]) -> Sums {
+    let (kind, order) = (words[0], words[1]);
+    let numbers: Vec<u64> = words[2..]
+        .iter()
+        .map(|word| word.parse().unwrap())
+        .collect();
+    let [bytes, depth, count, offset, span, mut state] = numbers[..] else {
+        panic!("{words:?}")
+    };
+    laboratory.issued.clear();
+    laboratory.done.clear();
+    let (mut submitted, mut free) = (0, laboratory.now);
+    while laboratory.ended() < count {
+        let may = submitted < count && submitted < laboratory.ended() + depth;
+        let at = free.max(laboratory.now);
+        if !may || at > laboratory.next() {
+            laboratory.step();
+            continue;
+        }
+        laboratory.now = at;
+        let index = match order {
+            "rand" => random(&mut state) % (span / bytes),
+            _ => submitted,
+        };
+        let writes = kind == "w" || (kind == "m" && random(&mut state) & 1 == 1);
+        let operation = if writes {
+            Operation::Write
+        } else {
+            Operation::Read
+        };
+        laboratory.submit(submitted, operation, offset + index * bytes, bytes);
+        submitted += 1;
+        free = at + GAP;
+    }
+    laboratory.rest(Duration::from_nanos(200_000_000));
+    sums(&laboratory.issued)
+}
+
+/// Returns the number behind `name=` in a line of the kernel.
+fn number(line: &str, name: &str) -> u64 {
+    let (_, rest) = line.split_once(&format!(" {name}=")).unwrap();
+    rest.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn member_io_of_loads_is_near_that_of_the_kernel() {
+    let (mut laboratory, mut table, mut far, mut lines) = (None, String::new(), 0, 0);
+    for line in LOADS.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words[0] == "array" {
+            let chunk = format!("{}KiB", words[3].strip_prefix("chunk=").unwrap());
+            let keys = json!({ "like": "md", "chunk": chunk, "stripe_cache": 256 });
+            let members = words[2].parse().unwrap();
+            laboratory = Some(Laboratory::over(words[1], &keys, members, true));
+            table += &format!("{line}\n");
+            continue;
+        }
+        let found = load(laboratory.as_mut().unwrap(), &words[1..9]);
+        let kernel = Sums {
+            reads: number(line, "reads"),
+            read_kib: number(line, "read_kib"),
+            writes: number(line, "writes"),
+            written_kib: number(line, "written_kib"),
+        };
+        let all = |sums: Sums| sums.read_kib + sums.written_kib;
+        lines += 1;
+        far += u32::from(!is_near(all(found), all(kernel)));
+        table += &format!("{}\n  {kernel:?}\n  {found:?}\n", words[..9].join(" "));
+    }
+    println!("{table}");
+    assert!(
+        far == 0 && lines >= 18,
+        "{far} of {lines} are far:\n{table}"
+    );
+}
+
 /// Writes `count` times `bytes`, one behind the other, `depth` at a time. The process needs `gap`
 /// for each request.
 fn sequential_writes(count: u64, bytes: u64, depth: u64, gap: Duration) -> Sums {
