@@ -11,7 +11,7 @@ use serde_json::Value;
 /// added here, with the value for the former behaviour of the layout.
 const VERSION_1: &[(&str, &str)] = &[
     ("jbod", "{}"),
-    ("raid0", r#"{"chunk":65536}"#),
+    ("raid0", r#"{"like":"ideal","chunk":65536}"#),
     (
         "raid1",
         r#"{"like":"ideal","read_policy":"round-robin","failed":[]}"#,

@@ -80,8 +80,8 @@ impl Lock {
 /// Permissions of group and others to write.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Removes the permission of others to write to an existing folder. Otherwise others could replace
-/// members' files with own files, or with links to other places.
+/// Removes all permissions of group and others from an existing folder that they may write to.
+/// Otherwise others could replace members' files with own files, or with links to other places.
 fn refuse_others(opened: &File, folder: &Path) -> Result<(), StoreError> {
     let failed =
         |error| StoreError::host("take others' right to write from the folder", folder, error);
@@ -90,7 +90,7 @@ fn refuse_others(opened: &File, folder: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     opened
-        .set_permissions(Permissions::from_mode(mode & 0o7777 & !OTHERS_WRITE))
+        .set_permissions(Permissions::from_mode(mode & 0o7700))
         .map_err(failed)
 }
 
